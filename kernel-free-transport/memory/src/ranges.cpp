@@ -15,7 +15,8 @@ bool Holes::touch(const Span& span) const {
 void Holes::add(const Span& hole, const char* by) {
   if (is_empty()) by_ = by;
   Span all = hole;
-  // What overlaps or meets it is one with it, and then perhaps with more.
+  // Joins the hole with each one that it overlaps or meets, and again with those that the result
+  // meets.
   for (std::size_t i = 0; i < count_;) {
     const Span& other = holes_[i];
     if (other.begin > all.end || all.begin > other.end) {

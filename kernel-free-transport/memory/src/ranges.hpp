@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where the memory of regions and bound windows lies in this process, so that whoever hears that a
-// piece of it was unmapped finds what that concerns. A search tree by first byte, whose nodes know
-// the last byte below them, balanced by random priorities; a node belongs to a slot for ever.
+// Where the memory of regions and bound windows is in this process, so that code that learns of
+// unmapped memory finds the slots that it concerns. A search tree by first byte, balanced by random
+// priorities; each node knows the last byte below it. A node belongs to one slot forever.
 //
-// It has a lock of its own, which nobody holds for longer than a walk down the tree, or while a
-// slot is drained of its pins for a moment: memory is unmapped by allocators that hold locks, too,
-// so nothing is allocated here, and no other lock taken.
+// It has its own lock, which is held only for a walk down the tree, or for the moment in which a
+// slot's pins end. Allocators unmap memory while they hold locks, so nothing is allocated under the
+// lock and no other lock is taken.
 #pragma once
 
 #include <array>
@@ -18,23 +18,24 @@
 
 namespace verbena::memory {
 
-// [begin, end) of the process's addresses.
+// The range [begin, end) of the process's addresses.
 struct Span {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   bool touches(const Span& other) const { return begin < other.end && other.begin < end; }
 };
 
-// What was taken away of a slot's memory.
+// The parts of a slot's memory that were taken away.
 class Holes {
  public:
   bool is_empty() const { return count_ == 0; }
   bool touch(const Span& span) const;
-  // `by`: how, in words that last. Where there are too many, the two that are nearest to each other
-  // become one, with all in between.
+  // Adds a hole. `by` says how it was made (text that lives forever). If there are too many holes,
+  // the two nearest become one, with everything between them.
   void add(const Span& hole, const char* by);
   void clear() { count_ = 0; }
-  // How the first of it was. What comes to lie there may be taken away again, by other calls.
+  // Returns how the first hole was made. Memory that was mapped there since may have been taken
+  // away by other calls.
   const char* by() const { return by_; }
 
  private:
@@ -55,30 +56,32 @@ class Ranges {
     friend class Ranges;
     Node* left = nullptr;
     Node* right = nullptr;
-    std::uint64_t furthest = 0;  // end, of this one and all below
+    std::uint64_t furthest = 0;  // the greatest end of this node and all below
     std::uint64_t priority = 0;
     bool is_in = false;
   };
 
-  // Of a length that is not 0. `like`: null, or one that it lies in, whose holes it has, too.
+  // Inserts a node whose length is not 0. `like` is null or a node that contains it, whose holes it
+  // gets.
   void insert(Node& node, const Node* like);
-  // No matter whether it is in.
+  // Removes a node, if it is in the tree.
   void remove(Node& node);
-  // Takes all of it away. No matter whether it is in.
+  // Takes all memory of the node away, whether or not it is in the tree.
   void tear(Node& node, const char* by);
-  // Whether nothing was taken away of this part of the node's.
+  // Says whether no part of this range of the node was taken away.
   bool is_whole(const Node& node, const Span& span);
-  // How a part of it was taken away.
+  // Returns how the node's memory was taken away.
   const char* taken_by(const Node& node);
 
-  // For how long whoever hears of unmapped memory waits for others: tens of milliseconds.
+  // How many times code that learns of unmapped memory looks for a free lock or gate before it goes
+  // on: tens of milliseconds.
   static constexpr std::uint32_t kLooks = 1u << 20;
-  // Whether it may be that some node touches this. Without the lock.
+  // Says whether some node may touch this range. Needs no lock.
   bool may_touch(const Span& span) const noexcept {
     return span.begin < last_.read() && first_.read() < span.end;
   }
-  // `visit(node)` for each that does. Does nothing if others have the lock for too long: who unmaps
-  // memory in a signal handler may have interrupted one of them.
+  // Calls `visit(node)` for each node that touches the range. Does nothing if other threads hold
+  // the lock for too long: a signal handler that unmaps memory may have interrupted one of them.
   template <typename F>
   void for_each(const Span& span, F&& visit) {
     if (!lock_.lock_within(kLooks)) return;
@@ -106,7 +109,7 @@ class Ranges {
   Lock lock_;
   Node* root_ = nullptr;
   Random random_{1};
-  // Of all nodes.
+  // The bounds of all nodes.
   Published<std::uint64_t> first_{~std::uint64_t{0}};
   Published<std::uint64_t> last_{0};
 };

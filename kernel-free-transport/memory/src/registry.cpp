@@ -10,7 +10,7 @@
 namespace verbena::memory {
 namespace {
 
-// The named bits and the verbs' optional range (20..29), which a device may pass over.
+// The named bits, and the verbs' optional range (20..29), which a device may ignore.
 constexpr std::uint32_t kKnownAccess = 0x3ffu | 0x3ff00000u;
 
 std::optional<Refusal> check_region(const RegionRequest& r) {
@@ -106,7 +106,7 @@ Result<std::uint32_t, Refusal> Registry::change_region(std::uint32_t key, const 
   if (slot->windows != 0) return Failure{Refusal::kBusy};
   if (change.domain) next.domain = change.to.domain;
   if (change.access) {
-    // A region that no longer starts at zero is reached by its address again.
+    // A region that is no longer zero-based is reached by its address again.
     if ((next.access & ~change.to.access & kZeroBased) != 0) next.base = next.host_address;
     next.access = change.to.access;
   }
@@ -121,7 +121,7 @@ Result<std::uint32_t, Refusal> Registry::change_region(std::uint32_t key, const 
   lower(table_->bytes, slot->length);
   slot->become(next);
   table_->bytes.add(slot->length);
-  // It lies where it lay, with what was taken away of it.
+  // Without a new translation the memory is the same and keeps its holes.
   table_->open(*slot, change.translation ? nullptr : &table_->node_of(*slot));
   return slot->key;
 }
@@ -146,8 +146,8 @@ Result<Pin, Refusal> Registry::pin(const AccessRequest& request) noexcept {
     slot->gate.leave();
     return Failure{*refusal};
   }
-  // A window's own gate is enough: its region cannot be withdrawn or changed while it is bound,
-  // and unbinding shuts this gate.
+  // The window's own gate is enough: its region cannot be withdrawn or changed while it is bound,
+  // and unbinding closes this gate.
   return Pin(&slot->gate, slot->translate(request.address), table_.get(),
              slot->reach.read_relaxed());
 }
@@ -180,7 +180,6 @@ void Registry::take_away(std::uint32_t key, const char* by) noexcept {
   }
 }
 
-// Nothing of the slot changes while it is pinned.
 std::uint32_t Registry::regions() const {
   return static_cast<std::uint32_t>(table_->regions.read());
 }
@@ -223,7 +222,7 @@ ShortText access_names(std::uint32_t access) noexcept {
   return text;
 }
 
-// Of registered memory that is out of reach.
+// Says why registered memory cannot be reached.
 void Registry::add_fate(ShortText& text, const Slot& slot, const char* what) const noexcept {
   const char* taken_by = nullptr;
   if (slot.reach.read() == Reach::kTorn) taken_by = table_->ranges.taken_by(table_->node_of(slot));
@@ -238,7 +237,7 @@ void Registry::add_fate(ShortText& text, const Slot& slot, const char* what) con
   }
 }
 
-// What a key opens can be read by who is inside its gate, as a Pin is; otherwise it opens nothing.
+// Reads the slot inside its gate, like a Pin. If the gate is closed, the key opens nothing.
 ShortText Registry::explain(const AccessRequest& request, Refusal refusal) const noexcept {
   ShortText text("key 0x%x, address 0x%" PRIx64 ", length %" PRIu64 ": ", request.key,
                  request.address, request.length);

@@ -21,7 +21,7 @@ std::optional<Refusal> Registry::Slot::check(const AccessRequest& request) const
     return Refusal::kOutOfRange;
   if ((request.need & ~access) != 0) [[unlikely]]
     return Refusal::kNoPermission;
-  // A window is for peers: its key is no local key.
+  // Windows are for peers: their keys are no local keys.
   if (is_window() && (request.need & kRemoteRights) == 0) [[unlikely]] {
     return Refusal::kNoPermission;
   }
@@ -58,7 +58,7 @@ void Registry::Slot::become(const RegionRequest& request) {
   host = whole ? 0 : request.host_address;
   start = whole || (access & kZeroBased) != 0 ? 0 : request.base;
   length = whole ? 0 : request.length;
-  // Null memory can be written by its owner: there is nothing to protect.
+  // The owner of null memory may write to it: there is nothing to protect.
   if (request.null) access |= kLocalWrite;
 }
 
@@ -67,7 +67,7 @@ Registry::Table::Table(MemoryPort& of_owner, std::uint32_t max_slots, std::uint6
       max_index(std::min(max_slots, kMaxIndex)),
       directory(std::make_unique<Published<Chunk*>[]>(max_index / Chunk::kSlots + 1)) {
   port = &of_owner;
-  // Sattolo's shuffle of the identity leaves one circle.
+  // Sattolo's shuffle turns the identity into one cycle.
   for (unsigned i = 0; i < bytes_after.size(); ++i) bytes_after[i] = static_cast<std::uint8_t>(i);
   for (unsigned i = 255; i > 0; --i) std::swap(bytes_after[i], bytes_after[random.below(i)]);
 }
@@ -103,7 +103,7 @@ Registry::Slot& Registry::Table::make(std::uint32_t index) {
   return slot;
 }
 
-// Before the gate: whoever withdraws memory opens the gate of what has some.
+// Removes the node first, because Registry::withdraw opens the gate of slots whose nodes it finds.
 void Registry::Table::shut(Slot& slot) {
   ranges.remove(node_of(slot));
   slot.gate.close_and_wait();
@@ -129,7 +129,7 @@ void Registry::Table::tear(Slot& slot, const char* by) noexcept {
 }
 
 Registry::Slot* Registry::Table::allocate() {
-  // Those that were wished for have had a key.
+  // Skips slots that have been used for requested keys.
   while (fresh <= max_index && find(fresh) != nullptr && find(fresh)->key != 0) ++fresh;
   const bool has_fresh = fresh <= max_index;
   if (free_slots != 0 && (free_slots >= kResting || !has_fresh)) {

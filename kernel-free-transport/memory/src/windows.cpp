@@ -4,7 +4,7 @@
 namespace verbena::memory {
 namespace {
 
-// Programs name local write, too, where they mean the region's; it grants nothing.
+// Local write is accepted because programs also pass the region's rights, but it grants nothing.
 constexpr std::uint32_t kWindowAccess = kRemoteRights | kLocalWrite | kZeroBased | kRelaxedOrdering;
 
 }  // namespace
@@ -108,7 +108,7 @@ Result<std::uint32_t, Refusal> Registry::bind_type2(std::uint32_t window_key, st
                                                     DomainId domain, std::uint32_t qpn,
                                                     const WindowBind& bind) {
   const Guard guard(table_->lock);
-  // ibv_mw::rkey is what the application last wrote there: only the slot counts.
+  // ibv_mw::rkey is what the application wrote there last, so only the slot counts.
   Slot* window = table_->find_window(window_key, Slot::Role::kWindow2);
   if (window == nullptr) return Failure{Refusal::kNoSuchKey};
   if (index_of(new_key) != index_of(window_key) || bind.length == 0) {

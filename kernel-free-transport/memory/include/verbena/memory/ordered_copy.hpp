@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A copy into application memory that writes the end last. Applications poll the last bytes of a
-// buffer to learn that a whole RDMA WRITE is there, and adapters let them; memcpy promises no order
-// and in fact writes the tail of short copies first. So the naturally aligned word at the end (8,
-// 4, 2 or 1 bytes) is one store, ordered after all the others. A lone aligned 8-byte write is one
-// step for every observer. False: a page is not there (base/guarded.hpp). Pure; called on the data
-// path for every packet.
+// buffer to learn that a whole RDMA WRITE has arrived, and adapters allow it; memcpy promises no
+// order and in fact writes the tail of short copies first. So the naturally aligned word at the end
+// (8, 4, 2 or 1 bytes) is one store, ordered after all others. An aligned write of 8 bytes is
+// atomic for every observer. Returns false if a page is missing (base/guarded.hpp). Pure; called on
+// the data path for every packet.
 #pragma once
 
 #include <bit>
@@ -39,7 +39,7 @@ inline bool store_last(std::uint8_t* to, const std::uint8_t* from) noexcept {
   const std::size_t widest = length >= 8 ? 8 : std::bit_floor(length);
   const std::size_t aligned = std::size_t{1} << std::countr_zero(end | 8u);
   const std::size_t tail = aligned < widest ? aligned : widest;
-  // Never less than nothing, which the compiler cannot see.
+  // It cannot be negative, which the compiler does not see.
   const std::size_t head = length > tail ? length - tail : 0;
   if (!guarded_copy(to, source, head)) [[unlikely]]
     return false;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A granted access to user memory: what Registry::pin returns and the only way to the bytes. While
-// a Pin lives, its region or window cannot be withdrawn, so its owner (one thread at a time) holds
-// it for the length of one copy, or until the batch that borrowed the bytes was sent, and meanwhile
-// waits for nobody who may withdraw something. Offsets count from the address that was asked for;
-// the caller stays within the length that was granted.
+// A granted access to user memory: Registry::pin returns it, and it is the only way to the bytes.
+// While a Pin exists, its region or window cannot be withdrawn. Its owner (one thread at a time)
+// therefore keeps it only for one copy, or until the batch that borrowed the bytes was sent, and
+// meanwhile does not wait for a thread that may withdraw memory. Offsets count from the requested
+// address; the caller stays within the granted length.
 #pragma once
 
 #include <cstddef>
@@ -18,19 +18,20 @@
 
 namespace verbena::memory {
 
-// How the bytes behind a key are reached: by guarded copies, so too where they were not taken away,
-// through the memory port, or not at all.
+// How the bytes behind a key are reached: kDirect by guarded copies; kTorn likewise, except for
+// parts that were taken away; kOnDemand through the memory port; kNull has no bytes.
 enum class Reach : std::uint8_t { kDirect, kTorn, kOnDemand, kNull };
 
-// What is the same for all pins of a registry; the table's base. How pages that may be missing are
-// reached.
+// How pages that may be missing are reached. All pins of a registry share it; it is the base of the
+// registry's table.
 struct PagedMemory {
   MemoryPort* port = nullptr;
-  // Read, decide, write: atomics on such pages are atomic among the registry's own only.
+  // Protects the steps read, decide and write: atomics on such pages are atomic only among those of
+  // this registry.
   Lock atomics;
 };
 
-// Move-only; the destructor lets go.
+// Move-only. The destructor releases the memory.
 class Pin {
  public:
   Pin() = default;
@@ -56,10 +57,12 @@ class Pin {
     if (gate_ != nullptr) std::exchange(gate_, nullptr)->leave();
   }
 
-  // Hands over to whoever leaves the gate instead, as soon as this pin would have to.
+  // Gives up the gate without leaving it. The caller must have it left when this pin would have
+  // left it.
   Gate& detach() noexcept { return *std::exchange(gate_, nullptr); }
 
-  // False: a page is not there, or its owner has protected it (kNotMapped). Never for null regions.
+  // Returns false if a page is missing or its owner has protected it (kNotMapped); never for null
+  // regions.
   bool read(void* to, std::uint64_t offset, std::size_t length) const noexcept {
     if (length == 0) return true;
     switch (reach_) {
@@ -75,7 +78,7 @@ class Pin {
     }
     return false;
   }
-  // Into direct memory the last bytes arrive last (ordered_copy.hpp).
+  // Writes; in direct memory the last bytes arrive last (ordered_copy.hpp).
   bool write(std::uint64_t offset, const void* from, std::size_t length) const noexcept {
     if (length == 0) return true;
     switch (reach_) {
@@ -91,9 +94,9 @@ class Pin {
     return false;
   }
 
-  // 8-byte atomics at the pinned address, which was asked for with kRemoteAtomic (so it is
-  // aligned); what was there before goes to *original. Values are in the host's byte order. The
-  // whole machine sees them as one step where the memory is direct.
+  // 8-byte atomics at the pinned address, which was requested with kRemoteAtomic and is therefore
+  // aligned. The original value goes to *original. Values are in host byte order. In direct memory
+  // an atomic is one step for the whole machine.
   bool compare_swap(std::uint64_t compare, std::uint64_t swap,
                     std::uint64_t* original) const noexcept {
     if (reach_ != Reach::kDirect) return rare_compare_swap(compare, swap, original);
@@ -104,8 +107,8 @@ class Pin {
     return guarded_fetch_add(word(), add, original);
   }
 
-  // The bytes themselves, when they are direct, for whoever reads them in a guarded way
-  // (base/guarded.hpp) and no other; null for all others.
+  // Returns the bytes if they are direct, else null. Only guarded code may read them
+  // (base/guarded.hpp).
   std::uint8_t* direct() const noexcept { return reach_ == Reach::kDirect ? bytes_ : nullptr; }
 
  private:
@@ -123,7 +126,7 @@ class Pin {
   std::uint64_t* word() const noexcept {
     return reinterpret_cast<std::uint64_t*>(static_cast<void*>(bytes_));
   }
-  // Of torn memory: whether nothing was taken away of this.
+  // Says whether no part of this range of torn memory was taken away.
   [[gnu::cold]] bool is_whole(std::uint64_t offset, std::size_t length) const noexcept;
   bool rare_compare_swap(std::uint64_t compare, std::uint64_t swap,
                          std::uint64_t* original) const noexcept;

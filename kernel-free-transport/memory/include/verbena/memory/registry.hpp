@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which bytes of this process a key opens, for whom and for what.
+// The bytes of this process that a key opens, for whom and for what.
 //
-// The registry owns the table of memory regions and windows of one device. Registration comes from
-// application threads; `pin` runs for every access of the data path, on any thread, without a
-// lock: each slot has a gate that a deregistration shuts and waits behind, so an access that was
-// granted ends before the memory may be unmapped. A key is a slot number (upper 24 bits) and a
-// byte that the owner may choose (lower 8); 0 is never a key. The engine reaches user memory
-// through a Pin and in no other way.
+// The registry owns the table of memory regions and windows of one device. Application threads
+// register; `pin` runs for every access of the data path, on any thread, without a lock. Each slot
+// has a gate, which deregistration closes and then waits for, so that a granted access ends before
+// the memory may be unmapped. A key is a slot number (upper 24 bits) and a byte that the owner may
+// choose (lower 8); 0 is never a key. The engine reaches user memory only through a Pin.
 //
-// A thread that holds a Pin calls nothing here but `pin` and `explain`: everything else may wait
-// for that Pin.
+// A thread that holds a Pin may call only `pin` and `explain`: other functions may wait for that
+// Pin.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +25,7 @@
 
 namespace verbena::memory {
 
-// Bits of a region's or window's access rights; the values are those of the verbs.
+// Access rights of a region or window, with the values of the verbs.
 enum Access : std::uint32_t {
   kLocalRead = 0,
   kLocalWrite = 1u << 0,
@@ -44,20 +43,20 @@ enum Access : std::uint32_t {
 
 // Why an access or a registration is refused, in the order of the checks.
 enum class Refusal : std::uint8_t {
-  kNoSuchKey,      // never given out, freed, or the consumer byte differs
+  kNoSuchKey,      // never assigned, freed, or the consumer byte differs
   kInvalidated,    // the key was invalidated or the window is not bound
   kForeignDomain,  // another protection domain
   kForeignQp,      // a type 2 window of another queue pair
   kOutOfRange,
   kNoPermission,
-  kNotMapped,   // the pages are not there (on-demand regions, or at registration)
+  kNotMapped,   // the pages are missing (on-demand regions, or at registration)
   kMisaligned,  // atomics
-  kBusy,        // windows are bound to the region; a type 2 window is bound already
+  kBusy,        // the region has bound windows, or the type 2 window is bound
   kBadArgument,
   kTableFull,
 };
 [[gnu::cold]] std::string_view to_string(Refusal refusal);
-// "IBV_ACCESS_LOCAL_WRITE|IBV_ACCESS_REMOTE_READ".
+// Returns text like "IBV_ACCESS_LOCAL_WRITE|IBV_ACCESS_REMOTE_READ".
 [[gnu::cold]] ShortText access_names(std::uint32_t access) noexcept;
 
 using DomainId = std::uint32_t;
@@ -71,8 +70,8 @@ struct RegionRequest {
   std::uint32_t access = 0;
   bool implicit = false;       // the whole address space, on demand
   bool null = false;           // reads zeros, swallows writes (ibv_alloc_null_mr)
-  bool device_memory = false;  // memory of our own: known to be mapped
-  std::uint32_t key = 0;       // the one wished for; another where its slot is taken
+  bool device_memory = false;  // our own memory, known to be mapped
+  std::uint32_t key = 0;       // the requested key; another is assigned if its slot is taken
 };
 
 struct WindowBind {
@@ -88,61 +87,62 @@ struct AccessRequest {
   std::uint64_t address = 0;
   std::uint64_t length = 0;
   std::uint32_t need = 0;      // Access bits, all of which must be granted
-  std::uint32_t qpn = kAnyQp;  // whose access it is (type 2 windows are bound to one)
+  std::uint32_t qpn = kAnyQp;  // the accessing queue pair (type 2 windows belong to one)
 };
 
 class Registry {
  public:
-  // From `seed` comes what of the keys a peer cannot guess.
+  // `seed` is the source of the part of keys that a peer cannot guess.
   explicit Registry(MemoryPort& port, std::uint32_t max_slots = 1u << 20, std::uint64_t seed = 0);
   ~Registry();
 
-  // Returns the key (lkey and rkey are one). EFAULT is Refusal::kNotMapped.
+  // Returns the key, which is both lkey and rkey. Refusal::kNotMapped means EFAULT.
   Result<std::uint32_t, Refusal> register_region(const RegionRequest& request);
-  // From now on keys are given out from the upper half, so that those of another registry, which
-  // begins below, can be wished for.
+  // Assigns keys from the upper half from now on, so that keys of another registry, which starts at
+  // the bottom, can be requested.
   void leave_lower_keys();
-  // Each `change_*` replaces that part and leaves the rest; the key stays.
+  // Changes the parts of a region that `change` names. The key stays the same.
   struct Change {
     bool translation = false, domain = false, access = false;
     RegionRequest to;
   };
   Result<std::uint32_t, Refusal> change_region(std::uint32_t key, const Change& change);
-  // kBusy while windows are bound. Waits for accesses under way.
+  // Removes a region after accesses under way have ended. Refuses with kBusy while windows are
+  // bound.
   Result<bool, Refusal> deregister(std::uint32_t key);
 
   Result<std::uint32_t, Refusal> allocate_window(DomainId domain, bool type2);
   Result<bool, Refusal> free_window(std::uint32_t key);
-  // Binds (or, with length 0, unbinds) a type 1 window: the new key.
+  // Binds a type 1 window, or with length 0 unbinds it. Returns the new key.
   Result<std::uint32_t, Refusal> bind_type1(std::uint32_t window_key, DomainId domain,
                                             const WindowBind& bind);
-  // Binds an unbound type 2 window to a queue pair under the key that the consumer chose (same
-  // slot).
+  // Binds an unbound type 2 window to a queue pair under the key that the consumer chose, which
+  // names the same slot.
   Result<std::uint32_t, Refusal> bind_type2(std::uint32_t window_key, std::uint32_t new_key,
                                             DomainId domain, std::uint32_t qpn,
                                             const WindowBind& bind);
-  // LOCAL_INV and SEND_WITH_INV: makes a type 2 window's key useless until it is bound anew.
-  // Regions registered by ibv_reg_mr and type 1 windows refuse (kNoPermission).
+  // For LOCAL_INV and SEND_WITH_INV: makes a type 2 window's key useless until it is bound again.
+  // Regions of ibv_reg_mr and type 1 windows refuse (kNoPermission).
   Result<bool, Refusal> invalidate(std::uint32_t key, DomainId domain, std::uint32_t qpn);
-  // Drops what a destroyed queue pair had bound.
+  // Unbinds the windows of a destroyed queue pair.
   void unbind_windows_of(std::uint32_t qpn);
 
   Result<Pin, Refusal> pin(const AccessRequest& request) noexcept;
-  // Why that refused, with the values: the key, the range, the bounds, the right that is missing.
-  // Also for a thread that holds another Pin.
+  // Explains why pin() refused, with the values: the key, the range, the bounds, the missing right.
+  // The calling thread may hold another Pin.
   [[gnu::cold]] ShortText explain(const AccessRequest& request, Refusal refusal) const noexcept;
 
-  // So many bytes of this process were unmapped, or are about to be, or were mapped anew, `by` a
-  // call (in words that last): what is registered there was taken away, and stays so whatever comes
-  // in its place, until it is registered anew. Not what is on demand, which follows the mapping.
-  // When this returns nobody is at it any more, most times: it waits for a moment only, and in a
-  // signal handler, or with any lock held, it may be called, too.
+  // Says that `length` bytes of this process were unmapped, are about to be, or were mapped anew
+  // `by` a call (text that lives forever). Registrations of them stay without that memory, whatever
+  // is mapped there later. On-demand regions are not affected, because they follow the mapping.
+  // When this returns, usually no access is under way any more, but it waits only for a moment. It
+  // may be called in a signal handler and with any lock held.
   void withdraw(std::uint64_t host_address, std::uint64_t length, const char* by) noexcept;
-  // The same of all memory of a region and of the windows that are bound to it, whatever kind it
-  // is; waits for accesses under way.
+  // Takes away all memory of a region of any kind, and of the windows that are bound to it. It
+  // waits for accesses under way.
   void take_away(std::uint32_t key, const char* by) noexcept;
 
-  // What status shows.
+  // Counts for status.
   std::uint32_t regions() const;
   std::uint32_t windows() const;
   std::uint64_t registered_bytes() const;
