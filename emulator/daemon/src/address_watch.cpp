@@ -30,7 +30,8 @@ void AddressWatch::stop() {
   netlink_.reset();
 }
 
-// What the words are about does not matter, nor whether some were lost: all is looked at.
+// Reads all messages of the kernel and ignores what they say, even that some were lost: on_change_
+// looks at all addresses anyway.
 void AddressWatch::on_word() {
   char words[8192];
   while (::recv(netlink_.get(), words, sizeof words, 0) > 0 || errno == ENOBUFS) {

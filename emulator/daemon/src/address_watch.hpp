@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Notices that an address of this host came or went, or that an interface changed, without looking
-// every now and then: the kernel tells it.
+// Notices that an address of this host came or went, or that an interface changed. The kernel
+// reports it, so there is no polling.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,14 @@ namespace verbena::daemon {
 
 class AddressWatch {
  public:
-  // One change brings several words; what they say is looked at once.
+  // One change causes several reports, which are handled together after this time.
   static constexpr TimeNs kSettleNs = 20'000'000;
 
   AddressWatch(EventLoop& loop, std::function<void()> on_change)
       : loop_(loop), on_change_(std::move(on_change)) {}
   ~AddressWatch() { stop(); }
 
-  // Where the kernel does not tell (a sandbox), the addresses stay what they were.
+  // If the kernel does not report changes (in a sandbox), the addresses stay what they were.
   void start();
   void stop();
 

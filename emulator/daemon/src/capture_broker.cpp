@@ -164,7 +164,8 @@ void CaptureBroker::on_client_gone(Session::Id gone) {
   stop();
 }
 
-// Each order is of the capture before it: none may take the place of another.
+// Sends each order as a message of its own, because it must not replace an order of another
+// capture.
 void CaptureBroker::tell_admitted(const control::CaptureOrder& order) {
   for (const auto& [key, context] : clients_.contexts()) {
     if (!capture_->numbers.contains(context->id)) continue;

@@ -10,7 +10,7 @@
 namespace verbena::daemon {
 namespace {
 
-// As it was when the process began; empty if nobody tells.
+// Returns the VERBENA_ROLE with which the process began; empty if it is not known.
 std::string role_of(std::uint32_t pid) {
   constexpr std::string_view kName = "VERBENA_ROLE=";
   std::ifstream file("/proc/" + std::to_string(pid) + "/environ");

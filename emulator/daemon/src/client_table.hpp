@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who is connected: clients by their numbers, contexts by port and slot. Also the numbers of what
-// the daemon tells and asks them. All parts of the server know their clients from here: they keep
-// the number of a client, and find nobody by it when that one has gone. Owned by the server, on its
-// thread.
+// Knows the clients by their numbers and the contexts by port and slot. It also numbers what the
+// daemon tells and asks them. All parts of the server find their clients here: they keep the number
+// of a client, and find none by it when that client has gone. Owned by the server, on its thread.
 #pragma once
 
 #include <cstddef>
@@ -27,31 +26,31 @@ class ClientTable final : public fabric::Clients {
   ClientTable(Reactor& reactor, Shares& shares) : reactor_(reactor), shares_(shares) {}
 
   Session& add(control::UniqueFd fd, std::uint32_t pid, Session::Events events);
-  // Nothing is sent to it from here on. Null: it had gone.
+  // Removes a client, to which nothing is sent from then on. Returns null if it had gone.
   std::unique_ptr<Session> remove(Session::Id id);
-  // Null: it has gone.
+  // Returns null if the client has gone.
   Session* find(Session::Id id) const;
   std::size_t size() const { return sessions_.size(); }
 
-  // The session has, or is about to lose, its context.
+  // Called when a session has got its context, and before it loses it.
   void add_context(Session& session);
   void remove_context(const Session& session);
   const Contexts& contexts() const { return contexts_; }
-  // Of one device; empty: of all.
+  // Returns the contexts of one device, or of all if `device` is empty.
   std::vector<Session*> contexts_of(const std::string& device) const;
-  // Whose first slot at this address that is; null: nobody's.
+  // Returns the context whose first slot at this address is `slot`; null: none.
   Session* context_of(const IpAddress& address, std::uint32_t slot) const;
-  // The same of any slot.
+  // Returns the context that owns a slot of the port, be it the first or an extra one; null: none.
   Session* context_with_slot(const fabric::Port& port, std::uint32_t slot) const;
 
-  // Numbers of what the daemon sends on its own.
+  // Returns the number of a message that the daemon sends on its own.
   std::uint32_t next_sequence() { return control::kDaemonSequence | next_sequence_++; }
-  // Never 0.
+  // Returns a new ticket, which is never 0.
   std::uint32_t next_ticket() {
     if (next_ticket_ == 0) ++next_ticket_;
     return next_ticket_++;
   }
-  // The news takes the place of what a context has not read of its kind.
+  // Sends news to the contexts. It replaces news of the same kind that a context has not read.
   template <typename Message>
   void tell_contexts(const std::string& device, const Message& message) {
     const std::uint32_t sequence = next_sequence();

@@ -11,7 +11,7 @@ namespace verbena::daemon {
 void DirectoryWatch::start() {
   stop();
   inotify_.reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  if (!inotify_) return;  // none left for this user: then a loss goes unnoticed
+  if (!inotify_) return;  // none left for this user, so a loss goes unnoticed
   constexpr std::uint32_t kEvents = IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF;
   if (::inotify_add_watch(inotify_.get(), dir_.c_str(), kEvents | IN_ONLYDIR) < 0) {
     inotify_.reset();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Notices that the runtime directory, or the socket in it, was taken away (a logout may do that),
-// without looking every now and then.
+// Notices, without polling, that the runtime directory or the socket in it was removed, as a logout
+// may do.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,14 @@ namespace verbena::daemon {
 
 class DirectoryWatch {
  public:
-  // Who removes a directory goes on removing for a while.
+  // A program that removes a directory goes on removing for a while.
   static constexpr TimeNs kSettleNs = 100'000'000;
 
   DirectoryWatch(EventLoop& loop, std::string dir, std::function<void()> on_loss)
       : loop_(loop), dir_(std::move(dir)), on_loss_(std::move(on_loss)) {}
   ~DirectoryWatch() { stop(); }
 
-  // Watches what is there now; again after a loss was repaired.
+  // Watches what is there now. Must be called again after a loss was repaired.
   void start();
   void stop();
 

@@ -17,14 +17,15 @@ using control::JournalQuery;
 
 namespace {
 
-// Records of one context that are taken in one turn of the loop.
+// The most records of one context that are taken in one turn of the loop.
 constexpr int kRecordsOfATurn = 64;
 
 JournalSource source_of(const Session& session) {
   return {session.context->port->info().name, session.info.comm, session.info.pid};
 }
 
-// How the process of a context has ended, or not, as long as its parent has not asked.
+// Returns how a context has ended with its process, or that the process lives on (execve). The
+// kernel tells the exit code until the parent has collected the process.
 ContextEnd end_of_process(std::uint32_t pid) {
   constexpr std::size_t kFlags = 6;
   constexpr std::size_t kExitCode = 49;
@@ -80,7 +81,7 @@ void EventJournal::note_opened(const Session& session) {
   note(json_of_opened(source_of(session), session.context->slot));
 }
 
-// With all that its other engines have told before.
+// Takes in all that the process has told before, by any engine, and then notes the end.
 void EventJournal::note_closed(Session& session) {
   constexpr int kAll = 1 << 16;
   const std::uint32_t pid = session.info.pid;
@@ -106,8 +107,9 @@ void EventJournal::on_query(Session& session, const Incoming& in) {
   if (!is_catching_up_) catch_up_and_answer();
 }
 
-// Whoever has seen a program end shall read of its end: it is heard of here, and noted before the
-// answer. What is heard may be such questions. They are for the next time, all together.
+// A user who has seen a program end must also read of its end. So the messages of all contexts are
+// handled first, which notes such ends, and the answer comes afterwards. If there are other
+// questions among the messages, they are answered together the next time.
 void EventJournal::catch_up_and_answer() {
   is_catching_up_ = true;
   const std::vector<Asked> asked = std::exchange(asked_, {});
@@ -132,14 +134,14 @@ void EventJournal::answer(const Asked& asked) {
   if (query.after == JournalQuery::kNothing) {
     return asker->send(control::JournalText{true, journal_.newest(), ""}, sequence);
   }
-  // A number that there was not yet is of an emulator before this one.
+  // A number above the newest comes from an earlier emulator.
   const std::uint64_t after = std::min(query.after, journal_.newest());
   readers_[id] = {sequence, after, journal_.newest(), query.follows};
-  // Also if there is nothing: the asker knows then that it follows from here on.
+  // Sends a page even if it is empty: the asker then knows that it follows from here on.
   send_page(id);
 }
 
-// When it has read what it was sent before.
+// Sends the next page when the reader has read what it was sent before.
 void EventJournal::go_on_when_read(Session::Id id, Reader& reader) {
   if (reader.waits) return;
   reader.waits = true;
@@ -155,7 +157,7 @@ void EventJournal::send_page(Session::Id id) {
   const bool is_last = !reader.follows && reader.after >= reader.end;
   clients_.find(id)->send(control::JournalText{is_last, journal_.newest(), std::move(text)},
                           reader.sequence);
-  // What cannot be sent ends the session, later.
+  // If the page cannot be sent, the session ends later.
   if (is_last) {
     readers_.erase(id);
   } else if (reader.after < journal_.newest()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// `verbena events`: takes in what contexts have told in their rings and what the daemon itself has
-// seen, and sends it to those who read. A reader that does not read costs no more than the page
-// under way; what it misses by that it is told. Owned by the server, on its thread.
+// Serves `verbena events`: takes in what contexts have told in their rings and what the daemon
+// itself has seen, and sends it to the readers. A reader that stops reading costs no more than the
+// page under way, and is told how much it has missed. Owned by the server, on its thread.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +19,26 @@ class EventJournal {
  public:
   EventJournal(ClientTable& clients, fabric::Timers& timers) : clients_(clients), timers_(timers) {}
 
-  // Something has happened: an object of journal_json.hpp.
+  // Adds an event, which is an object of journal_json.hpp.
   void note(const std::string& event);
   void note_opened(const Session& context);
-  // While it still has its context.
+  // Must be called while the session still has its context.
   void note_closed(Session& context);
-  // A context has told something. Takes a bounded number in, the rest in later turns: a context
-  // that tells more than others does not keep them waiting.
+  // Takes in what a context has told, at most a fixed number of records in a turn, so that a
+  // context that tells more than others does not keep them waiting.
   void take_in(Session& context);
   void on_query(Session& session, const control::Incoming& in);
   void on_client_gone(Session::Id gone) { readers_.erase(gone); }
-  // The last words for those who follow, as far as they read.
+  // Sends the last events to the readers that follow, as far as they read.
   void end(const std::string& reason);
 
  private:
   struct Reader {
-    std::uint32_t sequence = 0;  // of its question
+    std::uint32_t sequence = 0;  // sequence of its question
     std::uint64_t after = 0;     // the last event that it was sent
-    std::uint64_t end = 0;       // the last one that it asked for, unless it follows
+    std::uint64_t end = 0;       // the last event that it asked for, unless it follows
     bool follows = false;
-    bool waits = false;  // until it has read what it was sent
+    bool waits = false;  // waits until it has read what it was sent
   };
 
   struct Asked {
@@ -58,7 +58,7 @@ class EventJournal {
   fabric::Timers& timers_;
   Journal journal_;
   std::map<Session::Id, Reader> readers_;
-  std::vector<Asked> asked_;  // not answered before all contexts were heard
+  std::vector<Asked> asked_;  // questions that are answered once all contexts were heard
   bool is_catching_up_ = false;
 };
 

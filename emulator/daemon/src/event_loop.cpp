@@ -14,7 +14,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-// Shared with the handlers in flight: they look at `active` before they touch anything.
+// Shared with the handlers in flight, which look at `active` before they touch anything.
 struct Watched {
   Watched(asio::io_context& context, int fd) : descriptor(context, fd) {}
   ~Watched() { (void)descriptor.release(); }
@@ -68,7 +68,7 @@ void EventLoop::unwatch(int fd) {
   const auto found = impl_->watched.find(fd);
   if (found == impl_->watched.end()) return;
   found->second->active = false;
-  // Takes it out of epoll now: the number may belong to another file a moment later.
+  // Takes the descriptor out of epoll now: its number may belong to another file a moment later.
   (void)found->second->descriptor.release();
   impl_->watched.erase(found);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Boost.Asio behind the small interfaces that the rooms know (reactor.hpp, fabric::Poller,
-// fabric::Timers). One thread. While nothing happens no timer runs, and the process does not wake.
-// Asio's headers are included by event_loop.cpp alone: they take longer to compile than all of
+// Implements the small interfaces that the rooms know (reactor.hpp, fabric::Poller, fabric::Timers)
+// with Boost.Asio. One thread. While nothing happens, no timer runs and the process does not wake.
+// Only event_loop.cpp includes Asio's headers, because they take longer to compile than all of
 // ours.
 #pragma once
 
@@ -24,13 +24,13 @@ class EventLoop final : public Reactor {
   void watch(int fd, std::function<void()> on_readable) override;
   void unwatch(int fd) override;
   void when_writable(int fd, std::function<void()> then) override;
-  // Calls once, with the number of the first of these signals that comes.
+  // Calls `then` once, with the number of the first of these signals that comes.
   void on_signal(std::initializer_list<int> numbers, std::function<void(int)> then);
 
   Id after(TimeNs delay_ns, std::function<void()> then) override;
   void cancel(Id timer) override;
 
-  // After the handlers that run now, and those that are ready.
+  // Calls `then` after the handlers that run now and those that are ready.
   void at_end_of_turn(std::function<void()> then) override;
 
  private:

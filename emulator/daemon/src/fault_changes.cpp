@@ -14,10 +14,10 @@ using control::Incoming;
 
 namespace {
 
-// Far more than `verbena fault` takes; two of them and the time of day are still a time.
+// Far more than `verbena fault` takes. Two such delays and the time of day still fit into a TimeNs.
 constexpr TimeNs kDelayMostNs = TimeNs{1} << 60;
 
-// Easy to write down, and as good as a longer one.
+// Returns a seed of 32 bits: it is easy to write down and as good as a longer one.
 std::uint64_t fresh_seed() { return std::random_device{}(); }
 
 }  // namespace
@@ -31,7 +31,7 @@ void FaultChanges::on_request(Session& session, const Incoming& in) {
   if (std::max(request->values.delay_ns, request->values.jitter_ns) > kDelayMostNs) {
     return session.refuse(in.header.sequence, {EINVAL, "no packet can be delayed for so long"});
   }
-  // What is taken away may be of a queue pair that is no more.
+  // A request that removes faults may name a queue pair that no longer exists.
   if (request->qpn == 0 || request->clear) {
     return apply(session, in.header.sequence, *request);
   }
@@ -67,7 +67,8 @@ void FaultChanges::apply(Session& session, std::uint32_t sequence,
   if (refused && !answer.has_seed) return session.refuse(sequence, *refused);
   journal_.note(json_of_fault(change, answer));
   on_changed_();
-  // Rules may be about any device; and who is told again what he knows goes on as before.
+  // Rules may be about any device, so all contexts are told. A context that knows them already goes
+  // on as before.
   for (const auto& port : fabric_.ports()) {
     const std::string& name = port->info().name;
     port->apply_own_faults();
@@ -85,7 +86,7 @@ void FaultChanges::apply(Session& session, std::uint32_t sequence,
   orders_.begin(ticket, std::move(wait));
 }
 
-// Adds rules, or takes them away, or gives them another seed; what is wrong.
+// Adds rules, removes them or gives them another seed. Returns what is wrong, if anything is.
 std::optional<control::Error> FaultChanges::change_rules(const control::ChangeFault& change,
                                                          std::uint64_t fresh_seed,
                                                          control::FaultChanged& answer) {

@@ -19,7 +19,7 @@ namespace verbena::daemon {
 
 class FaultChanges {
  public:
-  // `on_changed`: the rules may be others, and no context knows yet.
+  // Calls `on_changed` when the rules may have changed, before any context knows.
   FaultChanges(fabric::Fabric& fabric, ClientTable& clients, fabric::Timers& timers,
                EventJournal& journal, OutstandingOrders& orders, std::function<void()> on_changed)
       : fabric_(fabric),

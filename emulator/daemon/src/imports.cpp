@@ -29,7 +29,8 @@ void Imports::on_import(Session& importer, const Incoming& in) {
   owner->send(question, clients_.next_sequence());
 }
 
-// The one that it named first: by now another context's connection may have its name.
+// Returns the owner that the importer named first: by now another context's connection may have the
+// same name.
 Session* Imports::owner_for(const Session& importer, const std::string& name) {
   const auto known = owners_.find(importer.id);
   if (known != owners_.end()) return clients_.find(known->second);
@@ -55,7 +56,7 @@ void Imports::on_exported(Session& owner, const Incoming& in) {
                  std::span(memory).first(in.fds[0] ? 1 : 0));
 }
 
-// All that import from there are told: what they have imported, only they know.
+// Tells all contexts that import from this owner, because only they know what they have imported.
 void Imports::on_region_changed(Session& owner, const Incoming& in) {
   auto change = owner.decoded<control::RegionChanged>(in);
   if (!change) return;
@@ -84,7 +85,7 @@ void Imports::on_region_followed(const Session& importer, const Incoming& in) {
 
 void Imports::on_client_gone(Session::Id gone) {
   owners_.erase(gone);
-  // Who imported from it keeps its entry: the name may be another's from now on.
+  // The importer keeps its entry, because another context may have the name from now on.
   for (const auto& [importer, owner] : owners_) {
     Session* const told = owner == gone ? clients_.find(importer) : nullptr;
     if (told != nullptr) told->send(control::OwnerGone{}, clients_.next_sequence());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One process imports what another one's context has made: the question goes to the owner, its
-// answer back to the importer. Whoever was given the owner's descriptor knows the name of its
-// socket, which nobody could guess. When the owner changes a region, all who import from it are
-// told. Owned by the server, on its thread.
+// Lets a process import what another one's context has made: passes the question to the owner, and
+// the answer back to the importer. A process that was given the owner's descriptor knows the name
+// of its socket, which cannot be guessed. When the owner changes a region, all contexts that import
+// from it are told. Owned by the server, on its thread.
 #pragma once
 
 #include <map>
@@ -31,7 +31,7 @@ class Imports {
   ClientTable& clients_;
   Questions& questions_;
   OutstandingOrders& orders_;
-  std::map<Session::Id, Session::Id> owners_;  // by importer, until that one goes
+  std::map<Session::Id, Session::Id> owners_;  // by importer, until the importer goes
 };
 
 }  // namespace verbena::daemon

@@ -42,7 +42,7 @@ bool lock(const UniqueFd& fd, int how) {
   return rc == 0;
 }
 
-// False: who ended before us has removed it.
+// Returns false if an emulator that ended before this one has removed the file.
 bool is_there(const UniqueFd& fd, const std::string& path) {
   struct stat ours {};
   struct stat there {};
@@ -102,7 +102,7 @@ Outcome<UniqueFd> Instance::listen() {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
     return system_failure("cannot replace " + path);
   }
-  // The mode is right from the first moment: bind() applies it to the inode it makes.
+  // bind() applies the mode to the inode that it makes, so the mode is right from the first moment.
   const mode_t before = ::umask(0177);
   const int bound = ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   ::umask(before);
@@ -123,7 +123,7 @@ Outcome<control::Done> Instance::restore() {
 }
 
 void Instance::begin_end() {
-  // A starter may hold it just now; it will see daemon.lock taken and try again.
+  // A starter may hold the lock just now. It will find daemon.lock taken and try again.
   (void)lock(start_, LOCK_EX | LOCK_NB);
   ::unlink(control::control_socket_path(dir_).c_str());
 }

@@ -9,8 +9,8 @@
 namespace verbena::daemon {
 namespace {
 
-// A fault with as many rules as there can be is shorter, and it fits into a message, in a page of
-// its own.
+// The longest line. An event of a fault with the most rules is shorter, and the line fits into a
+// message as a page of its own.
 constexpr std::size_t kLineMost = 32 * 1024;
 static_assert(control::kRulesMost * (fault::Rule::kTextMost + 3) < kLineMost);
 static_assert(kLineMost + 1024 < control::kMaxMessage);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What has happened, for `verbena events`: the last kKept events, each as a line of JSON, numbered
-// from 1 on in the order in which the emulator heard of them. Pure.
+// The last kKept events, for `verbena events`. Each is a line of JSON; they are numbered from 1 in
+// the order in which the daemon heard of them. Pure.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ class Journal {
  public:
   static constexpr std::size_t kKept = 4096;
 
-  // `object`: JSON in one line, which gets its number in front of what it has.
+  // Adds an event. `object` is JSON in one line; its number is put in front of its members.
   void add(const std::string& object);
-  // The number of the last one; 0: there was none.
+  // Returns the number of the newest event; 0: there was none.
   std::uint64_t newest() const { return first_ + lines_.size() - 1; }
-  // Those behind number `after`, as far as about `most` bytes take them; `after` is the number of
-  // the last of them then. Of those that are kept no more the first line says how many they are.
+  // Returns the events behind number `after`, up to about `most` bytes, and sets `after` to the
+  // number of the last one. If some of them are no longer kept, the first line says how many.
   std::string read(std::uint64_t& after, std::size_t most) const;
 
  private:

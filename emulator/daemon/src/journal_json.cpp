@@ -29,7 +29,7 @@ std::uint64_t now() {
          static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-// "2026-01-31T12:00:00.123456Z".
+// Returns "2026-01-31T12:00:00.123456Z".
 std::string time_text(std::uint64_t ns) {
   const auto seconds = static_cast<std::time_t>(ns / 1'000'000'000);
   std::tm broken{};
@@ -41,7 +41,7 @@ std::string time_text(std::uint64_t ns) {
   return text;
 }
 
-// What each event has.
+// Returns the members that every event has.
 ordered_json begun(const char* kind, const JournalSource& source, std::uint64_t time = now()) {
   return {
       {"time", time_text(time)},
@@ -93,7 +93,7 @@ ordered_json changes_of(std::uint32_t changes) {
   return names;
 }
 
-// Those that the change names.
+// Returns the values that the change names.
 ordered_json values_of(const control::ChangeFault& change) {
   const control::FaultValues& v = change.values;
   const std::pair<std::uint32_t, std::pair<const char*, std::uint64_t>> kValues[] = {

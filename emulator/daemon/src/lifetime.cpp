@@ -26,7 +26,7 @@ Lifetime::~Lifetime() {
 void Lifetime::on_hold(Session& session, const control::Incoming& in) {
   const std::uint32_t pid = session.info.pid;
   const auto held = holds_.find(pid);
-  // Another one of this number may have ended just now.
+  // Another process with this number may have ended just now.
   if (held != holds_.end() && has_ended(held->second.get())) end_hold(pid);
   if (holds_.contains(pid)) return session.answer(in.header.sequence, control::Done{});
   if (!descriptors_.may_take(pid)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How long an emulator that was started on demand stays: until its last client has gone and the
-// last process that it is held for has ended, and a moment longer for the next user. Owned by the
-// server, on its thread.
+// Decides how long an emulator that was started on demand stays: until its last client has gone and
+// the last process that it is held for has ended, and a moment longer for the next user. Owned by
+// the server, on its thread.
 #pragma once
 
 #include <cstdint>
@@ -34,11 +34,11 @@ class Lifetime {
   bool ends_when_idle() const { return ends_when_idle_; }
   void stay() { ends_when_idle_ = false; }
   void end_when_idle();
-  // The life of `verbena run` goes on as that of the program: its process is watched, not its
-  // connection, which execve() closes.
+  // `verbena run` becomes the program by execve(), which closes its connection. So the process is
+  // watched, not the connection.
   void on_hold(Session& session, const control::Incoming& in);
   void on_client_came();
-  // Clients may have gone.
+  // Must be called when clients may have gone.
   void consider();
 
  private:
@@ -50,7 +50,7 @@ class Lifetime {
   limits::FairShare& descriptors_;
   bool ends_when_idle_;
   std::function<void()> end_;
-  // Pidfds of processes that `verbena run` became, by process: one each, however often it asks.
+  // Pidfds of the processes that `verbena run` became: one for each, however often it asks.
   std::map<std::uint32_t, control::UniqueFd> holds_;
   std::optional<fabric::Timers::Id> linger_;
 };

@@ -17,7 +17,8 @@ namespace {
 
 UniqueFd spare_descriptor() { return UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
-// The client may not have said a word yet, or many: it reads the reason all the same.
+// Refuses a client in such a way that it reads the reason, whether it has sent nothing yet or many
+// messages.
 void turn_away(int client, int code, std::string text) {
   const control::Refused refused{static_cast<std::uint32_t>(code), std::move(text)};
   control::stop_receiving(client);
@@ -46,7 +47,8 @@ void Listener::stop() {
 }
 
 void Listener::accept_all() {
-  // A bounded turn: two hundred clients at once must not keep the others waiting.
+  // Accepts a bounded number in a turn: two hundred clients at once must not keep the others
+  // waiting.
   for (int i = 0; i < 64; ++i) {
     if (!accept_one()) return;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Accepts clients: of our own user only, and of each process no more than its share of descriptors
-// allows. Who is turned away reads the reason. With no descriptor left, a spare one is given up to
-// say so: else the client that waits would wake us for ever, and it would hang. Owned by the
-// server, on its thread.
+// Accepts clients: only those of the same user, and of each process no more than its share of
+// descriptors allows. A client that is refused reads the reason. When no descriptor is left, the
+// spare one serves to say so. Otherwise the waiting client would hang and wake the daemon again and
+// again. Owned by the server, on its thread.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class Listener {
  public:
   using Accept = std::function<void(control::UniqueFd fd, std::uint32_t pid)>;
 
-  // With no descriptor at all left, this long until the next look.
+  // How long the listener pauses when not even the spare descriptor is left.
   static constexpr TimeNs kPauseNs = 100'000'000;
 
   Listener(Reactor& reactor, const ClientTable& clients, const limits::FairShare& descriptors,
@@ -29,7 +29,7 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  // In place of what it listened to before.
+  // Listens to this socket in place of the one before.
   void start(control::UniqueFd listening);
   void stop();
 

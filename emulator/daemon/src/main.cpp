@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// verbenad: the emulator. Started by `verbena up` and `verbena run`, or by hand.
+// verbenad is the daemon. `verbena up` and `verbena run` start it, or a user does by hand.
 #include <fcntl.h>
 #include <malloc.h>
 #include <spdlog/sinks/rotating_file_sink.h>
@@ -50,9 +50,9 @@ struct Options {
   int ready_fd = -1;
 };
 
-// Tells who started us how it went, in one line: "ready", "running" or "error ...". Our standard
-// error output is the same pipe, for what others say of a start that fails; nobody reads it
-// afterwards.
+// Tells the starter in one line how the start went: "ready", "running" or "error ...". The standard
+// error output is the same pipe, for what libraries say when a start fails. After the start there
+// is no reader, so it goes to /dev/null.
 class ReadyPipe {
  public:
   explicit ReadyPipe(int fd) : fd_(fd) {
@@ -103,7 +103,8 @@ control::Outcome<settings::Settings> settings_from(const Options& options) {
 }
 
 // A burst of connections needs memory that is free again half a second later, and the next burst
-// needs it as well: some of it is kept, rather than given to the kernel and asked for page by page.
+// needs it as well. Keeps some of it instead of returning it to the kernel, which would hand it out
+// page by page.
 void keep_some_memory() {
   constexpr int kKept = 4 << 20;
   ::mallopt(M_TRIM_THRESHOLD, kKept);
@@ -118,8 +119,8 @@ void raise_limits() {
   }
 }
 
-// Those that the emulator needs for itself, whatever its clients do: its own files and sockets, and
-// who comes to be told that none is left.
+// Returns how many descriptors clients may have. The emulator needs the others itself, whatever its
+// clients do: for its own files and sockets, and for clients that are told that none is left.
 std::size_t descriptors_for_clients() {
   constexpr std::size_t kOwn = 64;
   constexpr std::size_t kMost = 1u << 16;
@@ -132,7 +133,7 @@ std::size_t descriptors_for_clients() {
 void open_log(const Options& options, const std::string& dir, const settings::Settings& settings) {
   std::shared_ptr<spdlog::logger> logger;
   try {
-    // Whatever clients do that is worth a line, the disk is not filled by it: the older half goes.
+    // Bounds the log, whatever clients do that is worth a line: the older half is dropped.
     constexpr std::size_t kLongest = 4u << 20;
     const std::string path = control::daemon_log_path(dir);
     if (!options.foreground) {
@@ -142,7 +143,7 @@ void open_log(const Options& options, const std::string& dir, const settings::Se
     logger = options.foreground ? spdlog::stderr_logger_st("verbenad")
                                 : spdlog::rotating_logger_st("verbenad", path, kLongest, 1);
   } catch (const spdlog::spdlog_ex&) {
-    // A full disk: an emulator without a log is better than none.
+    // The disk may be full. An emulator without a log is better than none.
     logger = std::make_shared<spdlog::logger>("verbenad");
   }
   spdlog::set_default_logger(logger);
@@ -158,7 +159,8 @@ fabric::Host this_host() {
   return {::geteuid(), names.nodename, kVersion, fabric::list_interfaces(), start};
 }
 
-// What one client's request could not have (memory, a place in epoll) must not end the others.
+// Runs the loop. A request that fails for lack of something (memory, a place in epoll) must not end
+// the other clients.
 void run_until_stopped(EventLoop& loop) {
   for (;;) {
     try {
@@ -169,8 +171,8 @@ void run_until_stopped(EventLoop& loop) {
   }
 }
 
-// The devices that the settings ask for. A private emulator takes any subnet that is free, if none
-// was asked for.
+// Opens the devices that the settings ask for. A private emulator takes any free subnet if they
+// name none.
 control::Outcome<std::unique_ptr<fabric::Fabric>> open_fabric(const Options& options,
                                                               settings::Settings settings,
                                                               const std::string& dir,
@@ -193,7 +195,8 @@ control::Outcome<std::unique_ptr<fabric::Fabric>> open_fabric(const Options& opt
 }
 
 // Runs until the end is asked for. The order of the end matters: the sockets go before the lock,
-// and the lock before the clients, so that whoever waits for our end can start anew.
+// and the lock before the clients, so that a program that waits for the end can start a new
+// emulator.
 control::Outcome<control::Done> run(const Options& options, Instance& instance,
                                     const settings::Settings& settings, ReadyPipe& ready) {
   EventLoop loop;
@@ -214,7 +217,7 @@ control::Outcome<control::Done> run(const Options& options, Instance& instance,
   watch.start();
   AddressWatch addresses(loop, [&] { server->follow_interfaces(); });
   addresses.start();
-  // What has changed since the devices were planned.
+  // Takes in what has changed since the devices were planned.
   server->follow_interfaces();
 
   loop.on_signal({SIGTERM, SIGINT}, [&](int number) {
@@ -239,7 +242,7 @@ control::Outcome<control::Done> run(const Options& options, Instance& instance,
 int start(const Options& options) {
   ::umask(077);
   std::signal(SIGPIPE, SIG_IGN);
-  // A ring or a file that `ulimit -f` forbids is an error for who wanted it, and not our end.
+  // A ring or a file that `ulimit -f` forbids is an error for its user, not the end of the daemon.
   std::signal(SIGXFSZ, SIG_IGN);
   ReadyPipe ready(options.ready_fd);
   const auto give_up = [&ready](const control::Error& error) {

@@ -26,7 +26,7 @@ void OutstandingOrders::on_followed(const Session& session, std::uint32_t ticket
   if (awaited.erase(session.id) != 0 && awaited.empty()) end(ticket, false);
 }
 
-// A context may have been told again before it looked: it answers for the last one.
+// A context that was told again before it looked answers only the last order.
 void OutstandingOrders::on_faults_in_force(const Session& session, std::uint32_t ticket) {
   silent_.erase(session.id);
   std::vector<std::uint32_t> done;
@@ -36,7 +36,7 @@ void OutstandingOrders::on_faults_in_force(const Session& session, std::uint32_t
   for (const std::uint32_t number : done) on_followed(session, number);
 }
 
-// A program that has ended does nothing more. Nor does anybody wait for an answer who is gone.
+// A program that has ended does nothing more, and an asker that has gone waits for no answer.
 void OutstandingOrders::on_client_gone(Session::Id gone) {
   silent_.erase(gone);
   std::vector<std::uint32_t> done;

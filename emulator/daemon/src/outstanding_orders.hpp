@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Some contexts were told to do something, and somebody wants to know when all have done it, or
-// which have not in time: they are stopped, or in a debugger. Owned by the server, on its thread.
+// Waits until all contexts have done what they were told, and tells the asker which have not in
+// time: these are stopped, or in a debugger. Owned by the server, on its thread.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class OutstandingOrders {
   struct Order {
     Session::Id asker;
     std::set<Session::Id> awaited;
-    // When all have followed, or have not in time.
+    // Called when all have followed, or have not in time.
     std::function<void(Session& asker, control::SilentProcesses silent)> then;
     bool is_of_faults = false;
     fabric::Timers::Id deadline = 0;
@@ -30,11 +30,11 @@ class OutstandingOrders {
   OutstandingOrders(const ClientTable& clients, fabric::Timers& timers)
       : clients_(clients), timers_(timers) {}
 
-  // `ticket`: the number that those who follow name.
+  // `ticket` is the number that contexts name when they have followed.
   void begin(std::uint32_t ticket, Order order);
   bool has_one_of(Session::Id asker) const;
   void on_followed(const Session& session, std::uint32_t ticket);
-  // Faults as they are since this order, and so since all before it.
+  // The context has the faults of this order in force, and so those of all orders before it.
   void on_faults_in_force(const Session& session, std::uint32_t ticket);
   void on_client_gone(Session::Id gone);
 
@@ -44,8 +44,8 @@ class OutstandingOrders {
   const ClientTable& clients_;
   fabric::Timers& timers_;
   std::map<std::uint32_t, Order> orders_;  // by ticket
-  // Those that the last wait for them was in vain for, and that have said nothing since: nobody
-  // waits for them once more.
+  // Contexts that did not follow the last order in time and have said nothing since. An order that
+  // awaits only these does not wait.
   std::set<Session::Id> silent_;
 };
 

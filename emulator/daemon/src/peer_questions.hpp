@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A context asks about a peer that does not answer it (control/peer_messages.hpp): the daemon says
-// what it knows of that one's process, and asks the process about the queue pair. Owned by the
-// server, on its thread.
+// Answers a context that asks about a peer that does not answer it (control/peer_messages.hpp):
+// tells what the daemon knows of the peer's process, and asks that process about the queue pair.
+// Owned by the server, on its thread.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ class PeerQuestions {
       : fabric_(fabric), clients_(clients) {}
 
   void on_question(Session& asker, const control::Incoming& in);
-  // From the peer, of its queue pair.
+  // Passes on what the peer says about its queue pair.
   void on_answer(const Session& peer, const control::Incoming& in);
-  // While it still has its context.
+  // Must be called while the session still has its context.
   void on_context_closed(const Session& gone);
 
  private:
-  // Whose context a slot was last.
+  // The process that was the last to have a slot.
   struct Ended {
     std::uint32_t pid;
     std::string comm;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the kernel says of a process in /proc/PID/stat. It may end at any moment.
+// Reads what the kernel says about a process in /proc/PID/stat. The process may end at any moment.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace verbena::daemon {
 
-// The fields behind the name, of which the first is the state; empty: there is no such process.
+// Returns the fields behind the name, of which the first is the state; empty: no such process.
 std::vector<std::string> fields_of_process(std::uint32_t pid);
 
 }  // namespace verbena::daemon

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Requests of one client that only another one's context can answer: who waits for whose answer.
-// A client that never reads the answers, or a context that stands still, costs the daemon and the
-// other no more than the limits say. Owned by the server, on its thread.
+// Requests of one client that only another one's context can answer. They are kept here until it
+// does. The limits bound what a client that never reads the answers, or a context that is stopped,
+// costs the daemon and other clients. Owned by the server, on its thread.
 //
 //   asker --> request --> daemon --> question with a number --> owner
 //   asker <-- reply   <-- daemon <-- answer with that number <-- owner, or the owner goes
@@ -20,29 +20,30 @@ namespace verbena::daemon {
 
 class Questions {
  public:
-  static constexpr std::size_t kOfOne = 256;   // process
-  static constexpr std::size_t kToOne = 4096;  // context
+  static constexpr std::size_t kOfOne = 256;   // questions of one process
+  static constexpr std::size_t kToOne = 4096;  // questions to one context
 
   struct Question {
     Session::Id asker;
-    std::uint32_t process;   // the asker's
-    std::uint32_t sequence;  // of its request
-    Session::Id owner;       // who answers
+    std::uint32_t process;   // the asker's process
+    std::uint32_t sequence;  // sequence of its request
+    Session::Id owner;       // the client that answers
     control::Error if_gone;  // what the asker is told if the owner goes
-    // Of a call upon an XRC receiver (0: it is none), which is seen to its end if the asker goes.
+    // The XRC receiver that the question calls (0: none). Such a call is completed even if the
+    // asker goes.
     std::uint32_t receiver = 0;
     control::ReceiverVerb verb = control::ReceiverVerb::kOpen;
   };
 
   explicit Questions(const ClientTable& clients) : clients_(clients) {}
 
-  // Whether one more may wait; refuses the request if not.
+  // Returns true if one more question may wait. If not, refuses the request.
   bool may_ask(Session& asker, const control::Incoming& in, const Session& owner) const;
-  // Numbers of one kind of question are not used twice.
+  // A number must not be used twice for one kind of question.
   void add(control::MessageType kind, std::uint32_t number, Question question) {
     waiting_.insert_or_assign({kind, number}, std::move(question));
   }
-  // It waits no more. Nothing: this owner was not asked that.
+  // Removes and returns a question. Returns nothing if this owner was not asked it.
   std::optional<Question> take(control::MessageType kind, std::uint32_t number,
                                const Session& owner);
   void on_client_gone(Session::Id gone);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which device has a queue pair of a given number: only its program knows. The number says which
-// contexts could have it; they are asked. Owned by the server, on its thread.
+// Finds the device that has a queue pair of a given number. Only the program knows, so the contexts
+// that could have such a number are asked. Owned by the server, on its thread.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ class QueuePairSearch {
   QueuePairSearch(ClientTable& clients, fabric::Timers& timers)
       : clients_(clients), timers_(timers) {}
 
-  // Among the contexts of one device, or of all (empty). Calls `found` or refuses the request of
-  // this number. One search of an asker at a time.
+  // Searches the contexts of one device, or of all if `device` is empty. Calls `found`, or refuses
+  // the request with this sequence. An asker has one search at a time.
   void begin(Session& asker, std::uint32_t sequence, const std::string& device, std::uint32_t qpn,
              Found found);
   void on_answer(const Session& context, const control::Incoming& in);

@@ -65,7 +65,7 @@ void RaisedEvents::ask(Session& session, const Incoming& in, const fabric::Port&
   timers_.after(kDeadlineNs, [this, question, id = owner->id] { give_up(question, id); });
 }
 
-// Unless it was answered.
+// Refuses the request, unless it was answered meanwhile.
 void RaisedEvents::give_up(std::uint32_t number, Session::Id owner) {
   const Session* const context = clients_.find(owner);
   if (context == nullptr) return;

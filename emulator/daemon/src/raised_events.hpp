@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Events that `verbena event` asks for. One that is about a queue is raised by the context that has
-// it: the question goes there, its answer back. A context that is stopped raises it when it goes
-// on. Owned by the server, on its thread.
+// Raises the events that `verbena event` asks for. An event of a queue is raised by the context
+// that has the queue: the question goes there, and its answer back. A context that is stopped
+// raises it when it continues. Owned by the server, on its thread.
 #pragma once
 
 #include "client_table.hpp"
@@ -21,7 +21,7 @@ class RaisedEvents {
       : fabric_(fabric), clients_(clients), timers_(timers), questions_(questions) {}
 
   void on_request(Session& session, const control::Incoming& in);
-  // Ack or Refused.
+  // Handles Ack or Refused.
   void on_answer(Session& owner, const control::Incoming& in);
 
  private:

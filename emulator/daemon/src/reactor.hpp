@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the daemon's own parts need of its event loop. EventLoop is it; a test has one of its own,
-// with a clock that it sets. One thread.
+// What the daemon's own parts need of its event loop. EventLoop implements it; a test has a loop of
+// its own, with a clock that it sets. One thread.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace verbena::daemon {
 
 class Reactor : public fabric::Poller, public fabric::Timers {
  public:
-  // Calls once when `fd`, which is watched, takes data again.
+  // Calls `then` once, when `fd` takes data again. `fd` must be watched.
   virtual void when_writable(int fd, std::function<void()> then) = 0;
 };
 

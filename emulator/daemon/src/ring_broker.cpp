@@ -36,7 +36,7 @@ void RingBroker::on_request(Session& writer, Session* reader, const control::Rin
     key.reader = reader->id;
     const auto known = rings_.find(key);
     if (known != rings_.end() && !known->second.memory.is_closed()) return;
-    // One side found that the other broke the rules.
+    // One side has closed the ring because the other broke the rules.
     if (known != rings_.end()) erase(known);
   }
   std::string reason = reason_against(writer, reader);
@@ -110,7 +110,7 @@ void RingBroker::on_address_opened(Session& reader, const IpAddress& address) {
 void RingBroker::on_context_closed(Session& gone) {
   struct Survivor {
     Session* session;
-    IpAddress gone;  // the addresses by which the two talked
+    IpAddress gone;  // `gone` and `own` are the addresses by which the two talked
     IpAddress own;
     auto operator<=>(const Survivor&) const = default;
   };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who has a shared ring to whom. Makes a ring when a context asks for one, gives it to the reader
-// and, when that one looks into it, to the writer; keeps it mapped, so that it can end it when
-// either has died. Owned by the server, on its thread.
+// Knows which context has a shared ring to which. Makes a ring when a context asks for one, gives
+// it to the reader and, when the reader looks into it, to the writer. Keeps it mapped, so that it
+// can end the ring when either of them has died. Owned by the server, on its thread.
 //
 //   asked for --> offered to the reader --> given to the writer --> ended with either context
 //
-// A context that answers nothing leaves the other one on UDP; one that answers nonsense ends no
-// ring but its own.
+// A context that answers nothing leaves the other one on UDP. A context that answers nonsense ends
+// no ring but its own.
 #pragma once
 
 #include <compare>
@@ -24,9 +24,10 @@ namespace verbena::daemon {
 
 class RingBroker {
  public:
-  // In each direction; each ring costs a mapping here and may hold a megabyte.
+  // The most rings of a context in each direction. Each costs a mapping here and may hold a
+  // megabyte.
   static constexpr std::size_t kRingsPerContext = 128;
-  // Until the writer has it: ours, and the one that is on its way to the reader.
+  // The descriptors of a ring until the writer has it: ours, and the one on its way to the reader.
   static constexpr std::size_t kDescriptorsPerRing = 2;
 
   explicit RingBroker(Shares& shares) : shares_(shares) {}
@@ -35,25 +36,25 @@ class RingBroker {
   void on_request(Session& writer, Session* reader, const control::RingRequest& request);
   void on_accepted(Session& writer, Session& reader, const control::RingAccepted& accepted,
                    const control::UniqueFd& handle);
-  // The reader had no socket there, and so no use for a ring, when it was offered one.
+  // Offers rings again to a reader that had no socket at this address when they were offered.
   void on_address_opened(Session& reader, const IpAddress& address);
-  // While it still has its context.
+  // Must be called while the session still has its context.
   void on_context_closed(Session& gone);
   std::size_t size() const { return rings_.size(); }
 
  private:
-  // Of the writer's share, who asked for it.
+  // A ring counts in the share of the writer, which asked for it.
   struct Ring {
     Session* writer;
     Session* reader;
     link::SharedRing memory;
-    control::UniqueFd fd;  // until the writer has it
+    control::UniqueFd fd;  // open until the writer has it
   };
   struct Key {
     Session::Id writer;
     Session::Id reader;
-    IpAddress from;  // an address of the writer's port
-    IpAddress to;    // and one of the reader's
+    IpAddress from;  // address of the writer's port
+    IpAddress to;    // address of the reader's port
     auto operator<=>(const Key&) const = default;
   };
   using Rings = std::map<Key, Ring>;
@@ -63,7 +64,7 @@ class RingBroker {
   };
 
   std::string reason_against(const Session& writer, const Session* reader) const;
-  // Returns why there is none; empty: it is made and offered.
+  // Returns why there is no ring; empty: it is made and offered.
   std::string make(Session& writer, Session& reader, const Key& key);
   void offer(const Key& key, const Ring& ring);
   void give_back_descriptors(Ring& ring);

@@ -77,7 +77,8 @@ std::set<std::uint32_t> RuleEvents::processes_of(const fault::Rule& rule) const 
   return pids;
 }
 
-// To how many it has happened by now; of queues, the contexts will say.
+// Returns how many processes have got the event. For an event of a queue the contexts tell it
+// later.
 std::uint64_t RuleEvents::raise_for(std::uint64_t id, const fault::Rule& rule) {
   const bool is_of_queue = rule.qp || rule.place != 0;
   for (Session* const context : contexts_of(rule)) {
@@ -115,7 +116,7 @@ void RuleEvents::perform(std::uint64_t id) {
   } else if (rule.program == fault::kEmulatorName) {
     ::kill(::getpid(), SIGKILL);
   } else {
-    // 0 is who lives in another PID namespace: to kill() it would be all of our own group.
+    // Pid 0 stands for a process in another PID namespace. kill() would take it for our own group.
     for (const std::uint32_t pid : processes_of(rule)) {
       matched += pid != 0 && ::kill(static_cast<pid_t>(pid), signal_of(rule.action)) == 0;
     }
@@ -149,7 +150,7 @@ void RuleEvents::on_client_gone(Session::Id gone) {
   for (const std::uint64_t rule : rules) perform_again(rule);
 }
 
-// In a moment, unless others are asked still: the queue may come yet.
+// Tries again in a moment, unless other contexts are still asked: the queue may be created yet.
 void RuleEvents::perform_again(std::uint64_t rule) {
   const auto is_of_it = [rule](const auto& entry) { return entry.second.rule == rule; };
   const auto clock = clocks_.find(rule);

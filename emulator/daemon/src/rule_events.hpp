@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What rules let happen once (fault::is_event): to a port, or to the processes of a program. The
-// clock of each begins when a program that the rule names has a device open, or at once if one has.
-// Owned by the server, on its thread.
+// Carries out rules that act once (fault::is_event), on a port or on the processes of a program. A
+// rule's clock begins when a program that the rule names has a device open. Owned by the server, on
+// its thread.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class RuleEvents {
  public:
   using SetPort = std::function<void(fabric::Port& port, bool up)>;
 
-  // A queue that there is not yet is looked for again and again.
+  // How long until a queue that does not exist yet is looked for again.
   static constexpr TimeNs kAgainNs = 20'000'000;
 
   RuleEvents(fabric::Fabric& fabric, ClientTable& clients, fabric::Timers& timers,
@@ -32,13 +32,13 @@ class RuleEvents {
         journal_(journal),
         set_port_(std::move(set_port)) {}
 
-  // After rules have changed, or a program has opened a device.
+  // Must be called after rules have changed, or a program has opened a device.
   void follow();
-  // Ack or Refused. False: it is no answer to a question of a rule.
+  // Handles Ack or Refused. Returns false if it answers no question of a rule.
   bool on_answer(const Session& owner, const control::Incoming& in);
-  // Who has ended answers no more.
+  // A client that has ended answers no more.
   void on_client_gone(Session::Id gone);
-  // Nothing happens from here on.
+  // Stops all clocks, so that no rule acts from here on.
   void end();
 
  private:
@@ -64,7 +64,7 @@ class RuleEvents {
   EventJournal& journal_;
   SetPort set_port_;
   std::map<std::uint64_t, Clock> clocks_;  // by the rule's id
-  std::map<std::uint32_t, Asked> asked_;   // to raise an event, by the question
+  std::map<std::uint32_t, Asked> asked_;   // questions to raise an event, by number
 };
 
 }  // namespace verbena::daemon

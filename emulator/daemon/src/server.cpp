@@ -43,7 +43,7 @@ void Server::add_session(UniqueFd fd, std::uint32_t pid) {
   events.on_message = [this](Session& session, control::Incoming in) {
     on_message(session, std::move(in));
   };
-  // Deleted only after its own handlers have returned.
+  // A session is deleted only after its own handlers have returned.
   events.on_end = [this](Session& session, const control::Error& error) {
     if (error.code != ECONNRESET) {
       spdlog::warn("client {} ({}) cut off: {}", session.info.pid, session.info.comm, error.text);
@@ -72,7 +72,7 @@ void Server::remove_session(Session::Id id) {
 void Server::close_context(Session& session) {
   if (!session.context) return;
   journal_.note_closed(session);
-  // Before anybody else can get the slot.
+  // This comes before another context can get the slot.
   rings_.on_context_closed(session);
   captures_.on_context_closed(session);
   xrc_.on_context_closed(session);
@@ -98,7 +98,7 @@ void Server::shut_down(const std::string& reason) {
   rule_events_.end();
   journal_.end(reason);
   clients_.tell_contexts("", control::Shutdown{reason});
-  // In a turn of its own: the caller may be a handler of a session.
+  // Stops in a turn of its own, because the caller may be a handler of a session.
   const auto stop = [this] { loop_.at_end_of_turn([this] { loop_.stop(); }); };
   if (extension_ == nullptr) return stop();
   extension_->on_ending(stop);
@@ -118,7 +118,7 @@ void Server::restore_runtime_dir() {
     }
     done = Failure<control::Error>{listening.error()};
   }
-  // Nobody can reach us any more; those who have us keep us.
+  // New clients cannot reach the daemon any more; those that are connected stay.
   spdlog::error("the runtime directory is lost ({}); ending after the last client",
                 done.error().text);
   lifetime_.end_when_idle();
@@ -127,7 +127,7 @@ void Server::restore_runtime_dir() {
 void Server::relay(fabric::Port& port, std::uint32_t slot, const control::Relayed& datagram) {
   const auto found = clients_.contexts().find({&port, slot});
   if (found == clients_.contexts().end()) return;
-  // It answers nothing, so its number means nothing.
+  // A context does not answer this message, so its number has no meaning.
   found->second->send_or_drop(control::encode(datagram, control::kDaemonSequence));
 }
 

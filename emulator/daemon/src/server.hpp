@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The daemon's centre: clients and their contexts come and go, slots are handed out, and each
 // message goes to the part that answers it (server_requests.cpp). Each part knows the clients
-// (client_table.hpp), and of the others what it is given. All on the one thread of the event loop.
+// (client_table.hpp), and of the other parts only what it is given. All run on the one thread of
+// the event loop.
 #pragma once
 
 #include <cstdint>
@@ -36,15 +37,15 @@ class Server final {
 
   // Takes the socket that Instance::listen() made.
   void start(control::UniqueFd listening);
-  // An orderly end; the event loop returns afterwards.
+  // Ends the emulator in an orderly way. The event loop returns afterwards.
   void shut_down(const std::string& reason);
   void set_extension(fabric::Extension* extension) { extension_ = extension; }
-  // Begins to listen anew after the runtime directory was taken away.
+  // Begins to listen anew after the runtime directory was removed.
   void restore_runtime_dir();
-  // The host's addresses or interfaces are not what they were.
+  // Must be called when the host's addresses or interfaces have changed.
   void follow_interfaces();
 
-  // For the extension.
+  // Gives the extension access to the clients.
   fabric::Clients& clients() { return clients_; }
 
  private:
@@ -52,7 +53,7 @@ class Server final {
   void remove_session(Session::Id id);
   void close_context(Session& session);
 
-  // server_requests.cpp
+  // Defined in server_requests.cpp:
   void on_message(Session& session, control::Incoming in);
   bool check_hello_and_version(Session& session, const control::Incoming& in);
   void dispatch(Session& session, const control::Incoming& in);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What each message of a client does.
+// Carries out each message of a client.
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ using control::MessageType;
 void Server::on_message(Session& session, Incoming in) {
   if (!check_hello_and_version(session, in)) return;
   const bool is_for_extension = extension_ != nullptr && extension_->takes(in.type());
-  // Who asks for more now learns of the end by the hang-up; the extension says farewell.
+  // A client that asks for more now learns of the end by the hang-up. The extension still answers.
   if (ending_ && !is_for_extension) return;
   if (in.type() == MessageType::kHello) return on_hello(session, in);
   if (is_for_extension) {
@@ -268,7 +268,7 @@ void Server::on_rules_changed() {
 
 void Server::follow_interfaces() {
   const auto events = fabric_.follow_interfaces(fabric::list_interfaces());
-  // Before anybody sends from one of them.
+  // This comes before a program can send from a new address.
   captures_.follow_addresses();
   for (const control::PortEvent& event : events) {
     const std::string& name = event.device.name;
@@ -326,8 +326,9 @@ void Server::on_query_counters(Session& session, const Incoming& in) {
                in.header.sequence);
 }
 
-// A malformed one is dropped: nobody waits for an answer. So is one to a peer that has ended before
-// it came, which is no reason why packets to it go by UDP.
+// A malformed request is dropped, because its sender waits for no answer. A request for a ring to a
+// peer that has ended meanwhile is dropped as well, since its end is no reason why packets go by
+// UDP.
 void Server::on_ring_request(Session& session, const Incoming& in) {
   const auto request = control::decode<control::RingRequest>(in.payload);
   if (!request || !session.context || !session.context->port->has_address(request->own)) return;
@@ -346,7 +347,8 @@ void Server::on_ring_accepted(Session& session, const Incoming& in) {
 }
 
 void Server::on_down(Session& session, const Incoming& in) {
-  // The asker knows that we are gone by the end of its connection; this says that we heard.
+  // The asker learns from the end of its connection that the emulator is gone. This answer says
+  // that the request was heard.
   session.answer(in.header.sequence, control::Done{});
   shut_down("pid " + std::to_string(session.info.pid) + " asked for it");
 }

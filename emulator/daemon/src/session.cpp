@@ -36,14 +36,14 @@ void Session::start() {
   reactor_.watch(fd_.get(), [this] { on_readable(); });
 }
 
-// The loop comes again while there are more, after the others had their turn.
+// The loop calls this again while there are more messages, after the other sessions had their turn.
 void Session::on_readable() {
   for (int i = 0; i < kBurst && !ended_ && receive() == Received::kPosted; ++i) {
   }
 }
 
-// One message. Whoever waits for an answer has only one under way: to look for a second would cost
-// a system call for nothing.
+// Receives one message. A client that waits for an answer has only one under way, and to look for a
+// second would cost a system call for nothing.
 Session::Received Session::receive() {
   static std::array<std::uint8_t, control::kMaxMessage> room;  // the loop has one thread
   auto in = control::receive_packet(fd_.get(), MSG_DONTWAIT, room);
@@ -63,7 +63,7 @@ Session::Received Session::receive() {
 }
 
 void Session::catch_up(CatchUp what) {
-  // A socket holds a few hundred.
+  // More messages than a socket holds, which is a few hundred.
   constexpr int kHeld = 4096;
   for (int i = 0; i < kHeld && !ended_; ++i) {
     const Received received = receive();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One client's connection: its bytes in and out, and what the daemon knows of it. What the
-// messages mean is the server's business. Owned by the server.
+// One client's connection: its bytes in and out, and what the daemon knows of it. The server
+// decides what the messages mean, and owns the session.
 #pragma once
 
 #include <algorithm>
@@ -39,15 +39,19 @@ class Session {
   };
   struct Events {
     std::function<void(Session&, control::Incoming)> on_message;
-    // Not a message of ours, or the end. The server removes the session.
+    // Called for bytes that are no message of this protocol, and at the end of the connection. The
+    // server then removes the session.
     std::function<void(Session&, const control::Error&)> on_end;
   };
 
-  // What may wait for a client that does not read, of all its connections no more than its share.
+  // The most bytes that may wait for a client that does not read. All its connections together have
+  // no more than its share.
   static constexpr std::size_t kBacklogBytesMax = 4u << 20;
-  // From here on others get no more words to it: they shall not be what it is cut off for.
+  // A client for which more bytes wait is behind: other clients' requests are not passed on to it,
+  // so that they cannot cause it to be cut off.
   static constexpr std::size_t kBehindBytes = 64u << 10;
-  // Messages without an answer that are taken in one turn, so that others have theirs.
+  // The most messages without an answer that are taken in one turn, so that other sessions have
+  // theirs.
   static constexpr int kBurst = 32;
 
   Session(Id session_id, control::UniqueFd fd, std::uint32_t pid, Reactor& reactor, Shares& shares,
@@ -63,13 +67,13 @@ class Session {
     send_packet(control::encode(message, sequence), fds);
   }
   void send_packet(std::span<const std::uint8_t> packet, std::span<const int> fds);
-  // What is only of interest as long as nothing newer of its kind is known: it takes the place of
-  // one that was not read yet. So a client may stand still for long, whatever happens meanwhile.
+  // Sends a message that matters only until a newer one of its kind is known. It replaces one that
+  // was not read yet, so a client may be stopped for long, whatever happens meanwhile.
   template <typename Message>
   void send_news(Message message, std::uint32_t sequence, std::span<const int> fds = {}) {
     send_news(Message::kType, message, sequence, fds);
   }
-  // The same; `kind` names those that take each other's place.
+  // Sends news in which `kind` names the messages that replace each other.
   template <typename Message>
   void send_news(control::MessageType kind, Message message, std::uint32_t sequence,
                  std::span<const int> fds) {
@@ -82,19 +86,19 @@ class Session {
     }
     replace(*older->second, control::encode(message, sequence), fds);
   }
-  // Calls once nothing is left that the client has not read, never at once. One at a time.
+  // Calls `then` once the client has read everything, never at once. Only one call may wait.
   void when_read(std::function<void()> then);
   bool is_behind() const { return backlog_bytes_ > kBehindBytes; }
-  // Hands out what has come up to now: the messages that await no answer and the next that does, or
-  // all of them.
+  // Handles what has come up to now: the messages that await no answer and the next that does, or
+  // all messages.
   enum class CatchUp : std::uint8_t { kPosted, kAll };
   void catch_up(CatchUp what = CatchUp::kPosted);
-  // Only if there is room for it now; whether there was.
+  // Sends only if the socket takes the message now. Returns true if it did.
   bool send_or_drop(std::span<const std::uint8_t> packet, std::span<const int> fds = {});
   void refuse(std::uint32_t sequence, const control::Error& error);
-  // Says that it is done, or refuses.
+  // Answers with Ack, or refuses.
   void answer(std::uint32_t sequence, const control::Outcome<control::Done>& outcome);
-  // A malformed one is refused.
+  // Decodes a message. Refuses a malformed one.
   template <typename Message>
   std::optional<Message> decoded(const control::Incoming& in) {
     auto message = control::decode<Message>(in.payload);
@@ -102,14 +106,15 @@ class Session {
     refuse(in.header.sequence, message.error());
     return std::nullopt;
   }
-  // The abstract name that the client's end is bound to; empty: none.
+  // Returns the abstract name that the client's end is bound to; empty: none.
   std::string peer_name() const;
 
   const Id id;
   fabric::ClientInfo info;
   bool greeted = false;
   std::optional<Context> context;
-  // Of the context: what it has told, and of its end.
+  // State of the context: whether it is a further engine, the journal that it writes, and how it
+  // said that it ends.
   bool is_further_engine = false;
   control::JournalReader journal;
   std::optional<control::JournalKind> last_words;
@@ -118,8 +123,8 @@ class Session {
   struct Waiting {
     std::vector<std::uint8_t> packet;
     std::vector<control::UniqueFd> fds;
-    std::optional<control::MessageType> kind;  // of news
-    // What it takes of the client's share.
+    std::optional<control::MessageType> kind;  // kind of news, for a message that is news
+    // Returns how much of the client's share the message takes.
     std::size_t size() const { return packet.size() + sizeof(Waiting); }
   };
 
@@ -131,7 +136,7 @@ class Session {
   void send_kept(control::MessageType kind, std::span<const std::uint8_t> packet,
                  std::span<const int> fds);
   void replace(Waiting& older, std::vector<std::uint8_t> packet, std::span<const int> fds);
-  // False: it may have no more.
+  // Returns false if the client may have no more.
   bool take_share_of(const Waiting& waiting);
   void give_back_share_of(const Waiting& waiting);
   void flush();
@@ -142,7 +147,7 @@ class Session {
   Shares& shares_;
   Events events_;
   std::deque<Waiting> backlog_;
-  std::map<control::MessageType, Waiting*> news_;  // in there
+  std::map<control::MessageType, Waiting*> news_;  // points into backlog_
   std::function<void()> on_read_;
   std::size_t backlog_bytes_ = 0;
   bool ended_ = false;

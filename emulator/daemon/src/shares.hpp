@@ -12,9 +12,9 @@ struct Shares {
   explicit Shares(std::size_t descriptors_in_all) : descriptors(descriptors_in_all) {}
 
   limits::FairShare descriptors;
-  // Bytes that wait for clients who do not read.
+  // Bytes that wait for clients that do not read.
   limits::FairShare unread{64u << 20};
-  // Each is a mapping of ours, of which a process may have 65,530.
+  // Each ring is a mapping of the daemon's, and a process may have 65,530 mappings.
   limits::FairShare rings{32768};
 };
 

@@ -96,7 +96,7 @@ ordered_json cq_json(const control::CqStatus& cq) {
   };
 }
 
-// The numbers of enum ibv_srq_type.
+// kTypes is in the order of enum ibv_srq_type.
 ordered_json srq_json(const control::SrqStatus& srq) {
   constexpr std::array kTypes{"BASIC", "XRC", "TM"};
   return {
@@ -173,7 +173,7 @@ ordered_json cm_id_json(const CmIdOfProcess& of) {
   };
 }
 
-// Each once.
+// Returns each GID once.
 ordered_json gids_json(const control::DeviceInfo& d) {
   std::vector<std::string> gids;
   for (const control::GidEntry& row : d.gids) {
@@ -183,7 +183,7 @@ ordered_json gids_json(const control::DeviceInfo& d) {
   return ordered_json(gids);
 }
 
-// The rows that are in use.
+// Returns the rows that are in use.
 ordered_json gid_table_json(const control::DeviceInfo& d) {
   ordered_json table = ordered_json::array();
   for (std::size_t i = 0; i < d.gids.size(); ++i) {
@@ -200,7 +200,7 @@ ordered_json device_json(const control::DeviceInfo& d, const fabric::Totals& tot
   for (std::size_t i = 0; i < kPortCounters; ++i) {
     counters[std::string(kPortCounterNames[i])] = totals.port[i];
   }
-  // Only what happened: the list of what may is long.
+  // Tells only the reasons that have occurred, because the list of all is long.
   ordered_json drops = ordered_json::object();
   for (std::size_t i = 0; i < kDropReasons; ++i) {
     const std::uint64_t n = totals.drops[i];

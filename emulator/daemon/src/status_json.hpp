@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The state of the emulator as the JSON objects of which `verbena status` makes one document, each
-// in one line. Pure.
+// Writes the state of the emulator as the JSON objects from which `verbena status` makes one
+// document, each in one line. Pure.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct EmulatorStatus {
   bool ends_when_idle = false;
 };
 
-// Without what follows as objects of their own: rules, rdma_cm IDs, devices, faults, contexts,
+// Leaves out what follows in objects of its own: rules, rdma_cm IDs, devices, faults, contexts,
 // queue pairs, completion queues, shared receive queues.
 std::string json_of(const EmulatorStatus& status);
 std::string json_of(const control::DeviceInfo& device, const fabric::Totals& totals);
@@ -51,7 +51,7 @@ std::string json_of(const CmIdOfProcess& id);
 std::string json_of(const control::QpStatus& qp);
 std::string json_of(const control::CqStatus& cq);
 std::string json_of(const control::SrqStatus& srq);
-// Whether the context told all of its objects.
+// `is_complete` says that the context has told all of its objects.
 std::string json_of_context_end(bool is_complete);
 
 }  // namespace verbena::daemon

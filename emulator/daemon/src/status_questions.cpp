@@ -13,7 +13,7 @@ using control::Incoming;
 
 namespace {
 
-// What the answers to this request are sent by, as long as the asker is there.
+// Returns the function that sends the answers to this request, as long as the asker is there.
 auto sender_to(const ClientTable& clients, const Session& asker, const Incoming& in) {
   return [&clients, id = asker.id, sequence = in.header.sequence](const auto& message) {
     if (Session* const session = clients.find(id)) session->send(message, sequence);
@@ -58,7 +58,8 @@ void StatusQuestions::on_query_resources(Session& asker, const Incoming& in,
                                                 sender_to(clients_, asker, in)));
 }
 
-// One at a time: whoever asks again and again without reading costs no more than one who reads.
+// Answers one question of an asker at a time: an asker that asks again and again without reading
+// costs no more than one that reads.
 void StatusQuestions::begin_round(Session& asker, const Incoming& in, Asked asked,
                                   std::unique_ptr<StatusWriter> writer) {
   if (questions_.contains(asker.id)) {
@@ -87,7 +88,7 @@ void StatusQuestions::on_report(const Session& context, const Incoming& in) {
     return question.stream ? question.stream->awaits(sequence, context.id)
                            : question.sequence == sequence;
   });
-  if (found == questions_.end()) return;  // too late
+  if (found == questions_.end()) return;  // the report came too late
   auto report = control::decode<control::StatusReport>(in.payload);
   if (!report) spdlog::warn("pid {}: {}", context.info.pid, report.error().text);
   Question& question = found->second;

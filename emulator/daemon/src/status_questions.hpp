@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Questions about the state of all contexts, and what their askers are told. A round of questions
-// to all contexts comes first: how many objects have you, and what do the first of them do? It
-// ends when all have answered, or at a deadline, so that a stopped process holds nobody up. Then
-// the asker reads at its own pace (status_stream.hpp). Owned by the server, on its thread.
+// Answers questions about the state of all contexts. First comes a round that asks all contexts how
+// many objects they have and what the first of these do. It ends when all have answered, or at a
+// deadline, so that a stopped process delays no other. Then the asker reads at its own pace
+// (status_stream.hpp). Owned by the server, on its thread.
 #pragma once
 
 #include <cstdint>
@@ -29,32 +29,32 @@ class StatusQuestions final : private StatusStream::Host {
   StatusQuestions(fabric::Fabric& fabric, ClientTable& clients, fabric::Timers& timers)
       : fabric_(fabric), clients_(clients), timers_(timers) {}
 
-  // `extension`: null if there is no connection management; else it outlives all askers.
+  // `extension` is null if there is no connection management. Otherwise it outlives all askers.
   void on_status_query(Session& asker, const control::Incoming& in, EmulatorStatus emulator,
                        fabric::Extension* extension);
   void on_query_resources(Session& asker, const control::Incoming& in,
                           fabric::Extension* extension);
   void on_report(const Session& context, const control::Incoming& in);
-  // As an asker, and as one who is asked.
+  // Handles the end of an asker or of a context that was asked.
   void on_client_gone(Session::Id gone);
 
  private:
   using Answers = std::map<Session::Id, control::StatusReport>;
-  // Which contexts are asked.
+  // The contexts that a question asks.
   struct Asked {
     bool contexts = true;
     std::string device;  // empty: all
   };
   struct Question {
     Asked asked;
-    // Until the round has ended.
+    // Used until the round has ended.
     std::uint32_t sequence = 0;
     std::set<Session::Id> awaited;
     Answers answers;
     std::unique_ptr<StatusWriter> writer;
-    // Since then.
+    // Used since the round has ended.
     std::unique_ptr<StatusStream> stream;
-    fabric::Timers::Id deadline = 0;  // of the round, or of the page that is awaited
+    fabric::Timers::Id deadline = 0;  // deadline of the round, or of the awaited page
   };
 
   void begin_round(Session& asker, const control::Incoming& in, Asked asked,
@@ -73,7 +73,7 @@ class StatusQuestions final : private StatusStream::Host {
   fabric::Fabric& fabric_;
   ClientTable& clients_;
   fabric::Timers& timers_;
-  std::map<Session::Id, Question> questions_;  // by their askers
+  std::map<Session::Id, Question> questions_;  // by asker
 };
 
 }  // namespace verbena::daemon

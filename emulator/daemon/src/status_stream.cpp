@@ -14,9 +14,9 @@ using control::StatusOf;
 
 constexpr std::uint32_t kPage = control::StatusReport::kMostInOne;
 
-// As many as it may have. A context that reports more is not believed.
+// Returns how many pages the context may have. A context that reports more is not believed.
 std::size_t most_pages(StatusOf what, const ContextStatus& context) {
-  // As many as it said that it has, and some that it made meanwhile.
+  // Allows what the context said that it has, and more for objects that it made meanwhile.
   const auto pages_of = [](std::uint32_t count) { return std::size_t{count} * 2 / kPage + 2; };
   switch (what) {
     case StatusOf::kCompletionQueues:
@@ -27,7 +27,7 @@ std::size_t most_pages(StatusOf what, const ContextStatus& context) {
     case StatusOf::kAll:
       break;
   }
-  // As many as its slots have numbers for.
+  // Allows as many as the context's slots have numbers for.
   constexpr std::size_t kPerSlot = std::size_t{1} << Qpn::kIndexBits;
   return (1 + context.extra_slots.size()) * kPerSlot / kPage + 1;
 }

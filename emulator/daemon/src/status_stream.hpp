@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What one asker is told of all devices, contexts, queue pairs, completion queues and shared
-// receive queues, a little at a time: the next page of them is asked of a context when the asker
-// has read the one before. So neither needs more memory for a hundred thousand queue pairs than for
-// a hundred, and who does not read holds up himself.
+// Tells one asker of all devices, contexts, queue pairs, completion queues and shared receive
+// queues, a little at a time: asks a context for the next page when the asker has read the one
+// before. So neither side needs more memory for a hundred thousand queue pairs than for a hundred,
+// and an asker that does not read delays only itself.
 //
-// Begins after a round that has found out who answers (status_questions.hpp). A context that falls
-// silent in the middle is left after a while. Owned by the server, on its thread.
+// Begins after a round that has found out which contexts answer (status_questions.hpp). Leaves a
+// context that falls silent in the middle after a while. Owned by the server, on its thread.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace verbena::daemon {
 
-// One context, as the round found it.
+// A context, as the round found it.
 struct ContextStatus {
   fabric::ClientId client = 0;
   const fabric::Port* port = nullptr;
@@ -33,17 +33,17 @@ struct ContextStatus {
   control::StatusReport first;  // its counts, and the first of its objects
 };
 
-// Puts it into words for the asker.
+// Writes what the stream finds in the form that the asker wants.
 class StatusWriter {
  public:
   virtual ~StatusWriter() = default;
   virtual void begin() = 0;
-  // Some rdma_cm IDs, which are told before the devices; false: there were no others.
+  // Writes some rdma_cm IDs, which come before the devices. Returns false if there were no others.
   virtual bool cm_ids() = 0;
   virtual void device(const fabric::Port& port) = 0;
-  // Whether its objects are wanted.
+  // Returns true if the context's objects are wanted.
   virtual bool context(const ContextStatus& context) = 0;
-  // Some objects of it. Whether more of their kind are wanted.
+  // Write some objects of the context. Return true if more of their kind are wanted.
   virtual bool objects(std::span<const control::QpStatus> qps) = 0;
   virtual bool objects(std::span<const control::CqStatus> cqs) = 0;
   virtual bool objects(std::span<const control::SrqStatus> srqs) = 0;
@@ -56,7 +56,7 @@ class StatusStream {
   // What the stream needs of its owner.
   class Host {
    public:
-    // Asks a context for a page; its number, nothing if the context has gone.
+    // Asks a context for a page. Returns the page's number, or nothing if the context has gone.
     virtual std::optional<std::uint32_t> ask_for_page(fabric::ClientId context,
                                                       const control::StatusRequest& request) = 0;
     // Calls go_on() once the asker has read what it was sent, never at once.
@@ -72,20 +72,20 @@ class StatusStream {
   StatusStream(Host& host, fabric::ClientId asker, std::vector<const fabric::Port*> ports,
                std::vector<ContextStatus> contexts, std::unique_ptr<StatusWriter> writer);
 
-  // The next step; at the end, host.end_stream().
+  // Takes the next step. The last step is host.end_stream().
   void go_on();
   bool awaits(std::uint32_t page, fabric::ClientId context) const;
   void on_page(const control::StatusReport& report);
-  // The context has gone, or does not answer.
+  // Must be called when the context has gone or does not answer.
   void on_silence();
   bool awaits_context(fabric::ClientId context) const;
 
  private:
   void begin_next_context();
-  // With the first of its objects of this kind, that it has told already.
+  // Begins a kind of objects with the first ones, which the context has told already.
   void begin(control::StatusOf what);
   void ask();
-  // What is told of now; so many were asked for.
+  // Writes the objects of the current kind. `asked` is how many were asked for.
   void take(const control::StatusReport& report, std::size_t asked);
   template <typename Object>
   void take(const control::StatusPage<Object>& page, std::size_t asked);
@@ -95,17 +95,18 @@ class StatusStream {
   Host& host_;
   fabric::ClientId asker_;
   std::vector<const fabric::Port*> ports_;
-  std::vector<ContextStatus> contexts_;  // by device
+  std::vector<ContextStatus> contexts_;  // sorted by device
   std::unique_ptr<StatusWriter> writer_;
   std::size_t next_port_ = 0;
   std::size_t next_context_ = 0;
   bool has_begun_ = false;
   bool is_in_context_ = false;
-  // Within it: what is told of, which of them was told last, and how many pages there may still be.
+  // Within a context: the kind of objects, the last one that was told, and how many pages there may
+  // still be.
   control::StatusOf what_ = control::StatusOf::kQueuePairs;
   std::uint32_t after_ = 0;
   std::size_t pages_left_ = 0;
-  std::optional<std::uint32_t> page_;  // that is awaited
+  std::optional<std::uint32_t> page_;  // the awaited page
 };
 
 }  // namespace verbena::daemon

@@ -20,7 +20,7 @@ std::vector<CmIdOfProcess> CmIdPages::next() {
 
 void StatusTextWriter::send(StatusPart part, std::string text) { send_({part, std::move(text)}); }
 
-// As many lines in one message as fit.
+// Puts as many lines into one message as fit.
 template <typename Objects>
 void StatusTextWriter::send_lines(StatusPart part, const Objects& objects) {
   std::string lines;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What an asker is told, in the two forms there are: JSON for `verbena status`, and the plain
-// messages of which the preload library makes netlink answers. Pure.
+// Write what an asker is told, in two forms: JSON for `verbena status`, and the plain messages from
+// which the preload library makes netlink answers. Pure.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ namespace verbena::daemon {
 // The rdma_cm IDs of all programs, one page after the other.
 class CmIdPages {
  public:
-  // The next ones behind this one; empty: there are none.
+  // Returns the next IDs behind `number`; empty: there are none.
   using Behind = std::function<std::vector<CmIdOfProcess>(std::uint32_t number)>;
   explicit CmIdPages(Behind behind) : behind_(std::move(behind)) {}
 
-  // Empty: those were all.
+  // Returns the next page; empty: there is none.
   std::vector<CmIdOfProcess> next();
 
  private:
@@ -60,7 +60,7 @@ class StatusTextWriter final : public StatusWriter {
 
   EmulatorStatus emulator_;
   fabric::Fabric& fabric_;
-  bool resets_;  // the counters of each device, once they are told
+  bool resets_;  // resets the counters of each device once they are told
   CmIdPages cm_ids_;
   Send send_;
 };
@@ -82,7 +82,7 @@ class ResourcesWriter final : public StatusWriter {
   void end() override;
 
  private:
-  // Of the device, by their kinds.
+  // Objects of the device that were told, by kind.
   struct Told {
     std::size_t qps = 0;
     std::size_t cqs = 0;
@@ -90,9 +90,9 @@ class ResourcesWriter final : public StatusWriter {
   };
 
   bool wants(control::ResourcesOf kind) const { return query_.of == kind; }
-  // Whether the IDs are the device's that was asked for.
+  // Returns true if the ID belongs to the device that was asked for.
   bool is_asked_for(const fabric::CmIdStatus& id) const;
-  // As many as may still be told of. Whether more may be.
+  // Tells as many objects as may still be told. Returns true if more may be.
   template <typename Object>
   bool tell(std::span<const Object> objects, std::vector<Object>& list, std::size_t& told);
   void send_part();
@@ -101,7 +101,7 @@ class ResourcesWriter final : public StatusWriter {
   CmIdPages cm_ids_;
   std::size_t told_cm_ids_ = 0;
   Send send_;
-  control::ContextResources part_;  // of the context whose turn it is; its counts only once
+  control::ContextResources part_;  // the current context's; its counts are sent only once
   Told told_;
 };
 

@@ -10,7 +10,7 @@ namespace verbena::daemon {
 using control::Incoming;
 using control::ReceiverVerb;
 
-// Of the same port: a domain belongs to a device.
+// Returns a context of the asker's own port, because a domain belongs to a device.
 Session* XrcBroker::context_with_number(const Session& asker, std::uint32_t number) const {
   return clients_.context_with_slot(*asker.context->port, Qpn(number).slot());
 }
@@ -29,7 +29,7 @@ void XrcBroker::on_message(Session& session, const Incoming& in) {
     default:
       break;
   }
-  // Nobody waits for an answer to these; a malformed one is dropped.
+  // The senders of these wait for no answer, so a malformed one is dropped.
   if (!session.context) return;
   if (in.type() == MessageType::kProxyWanted) {
     const auto wanted = control::decode<control::ProxyWanted>(in.payload);
@@ -92,7 +92,8 @@ void XrcBroker::on_receiver_call(Session& session, const Incoming& in) {
     return refuse(ENOMEM, "this process has opened its share of the queue pairs of others");
   }
   if (!questions_.may_ask(session, in, *owner)) return;
-  // Now and not when it is answered: it is closed once, also if the context ends meanwhile.
+  // Removes the handle now and not with the answer: it is closed once, even if the context ends
+  // meanwhile.
   if (call->verb == ReceiverVerb::kClose) domains_.remove_handle(session, *owner, call->receiver);
   call->ticket = clients_.next_ticket();
   questions_.add(call->kType, call->ticket,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What contexts tell and ask each other about the XRC domains that they share: each message is
-// checked against what its sender has, and goes on to the context that it concerns. Owned by the
-// server, on its thread.
+// Handles what contexts tell and ask each other about the XRC domains that they share: checks each
+// message against what its sender has, and passes it on to the context that it concerns. Owned by
+// the server, on its thread.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class XrcBroker {
       : clients_(clients), questions_(questions) {}
 
   void on_message(Session& session, const control::Incoming& in);
-  // While it still has its context.
+  // Must be called while the session still has its context.
   void on_context_closed(Session& gone) { domains_.on_context_closed(gone); }
 
  private:

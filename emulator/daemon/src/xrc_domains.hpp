@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which XRC domains there are, which context has them open, and which contexts hold what of each
-// other through them: proxies for receivers, and handles of receivers. When a context ends, those
-// are told who held something of it or for it. Owned by the server, on its thread.
+// Knows which XRC domains exist, which contexts have them open, and which contexts hold what of
+// each other through them: proxies for receivers, and handles of receivers. When a context ends,
+// tells those that held something of it or for it. Owned by the server, on its thread.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace verbena::daemon {
 
 class XrcDomains {
  public:
-  // Of all processes together, of which none has more than its share: each is looked at now and
-  // then.
+  // Limits for all processes together, of which each has its share. The daemon looks at all of
+  // these objects now and then.
   static constexpr std::size_t kOpen = 65536;
   static constexpr std::size_t kProxies = 65536;
   static constexpr std::size_t kHandles = 65536;
@@ -40,7 +40,7 @@ class XrcDomains {
   }
   void on_event(Session& owner, const control::ReceiverEvent& event);
 
-  // While it still has its context.
+  // Must be called while the session still has its context.
   void on_context_closed(Session& gone);
 
  private:
@@ -52,7 +52,7 @@ class XrcDomains {
   struct ProxyQp {
     Session* receiver;
     Session* owner;
-    std::uint32_t number;  // the receiver's
+    std::uint32_t number;  // the receiver's number
     std::uint32_t line;
   };
   struct Handle {
@@ -71,7 +71,7 @@ class XrcDomains {
   std::uint32_t next_number_ = 1;
   std::vector<ProxyQp> proxies_;
   std::vector<Handle> handles_;
-  // Who opened the domain, has the receiver, has the handle.
+  // Shares of the process that opened the domain, has the receiver, or has the handle.
   limits::FairShare open_share_{kOpen};
   limits::FairShare proxy_share_{kProxies};
   limits::FairShare handle_share_{kHandles};
