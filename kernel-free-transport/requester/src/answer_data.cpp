@@ -79,7 +79,7 @@ Status take_answer(queue::Endpoint& endpoint, const SendQueue& queue, std::uint3
     if (operation != Operation::kAtomicAcknowledge || !packet.payload.empty()) {
       return Status::kBadResponse;
     }
-    // Host order: the requester's buffer holds a native 64-bit value.
+    // The value stays in host order, because the requester's buffer holds a native 64-bit value.
     const std::uint64_t original = packet.atomic_ack_eth().original;
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(&original);
     return scatter(endpoint, queue, position, 0, queue::Payload({bytes, sizeof original}));

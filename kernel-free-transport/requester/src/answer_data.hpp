@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The data that answers bring: whether it is what was asked for, and its way into the buffers of
-// the request.
+// The data that answers bring: checks whether it is what was asked for, and puts it into the
+// buffers of the request.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace verbena::requester {
 
-// An answer to the request in that place, which awaits data. What is wrong has been told.
+// Takes an answer to the request at that place, which awaits data. Returns what is wrong with it,
+// if anything is.
 queue::Status take_answer(queue::Endpoint& endpoint, const SendQueue& queue, std::uint32_t position,
                           const wire::PacketView& packet);
 

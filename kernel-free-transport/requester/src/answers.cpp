@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What comes back: acknowledgements, NAKs, data. And what does not: when to go back, when to probe,
-// when to give up.
+// Handles what comes back: acknowledgements, NAKs, data. Also decides what follows if nothing comes
+// back: when to go back, when to probe, when to give up.
 #include "answer_data.hpp"
 #include "verbena/requester/read_chunks.hpp"
 #include "verbena/requester/requester.hpp"
@@ -11,13 +11,13 @@ namespace verbena::requester {
 using queue::Status;
 using wire::Operation;
 
-// Answers to what was never sent tell of a peer that counts otherwise.
+// An answer to a PSN that was never sent is a sign of a peer that counts PSNs otherwise.
 void Requester::note_foreign_answer(Psn psn, DropReason why) {
   endpoint_.drops->count(why);
   retries_.note_foreign_answer(psn);
 }
 
-// Of an answer that goes as far as this, whether it may be one.
+// Returns whether an answer that goes as far as this PSN may be one to what was sent.
 bool Requester::is_expected(Psn last, wire::Aeth aeth) {
   if (!last.is_before(psns().sent())) {
     note_foreign_answer(last, DropReason::kGhostAck);
@@ -76,11 +76,11 @@ void Requester::handle_ack(Psn psn, wire::Aeth aeth, TimeNs now) {
   }
   credits_.update(aeth);
   const bool complete = acknowledge(psn + 1, now);
-  // After a probe, an answer that leaves something open says that the rest was lost.
+  // If the answer to a probe leaves something open, the rest was lost.
   const bool rest_lost = repair_.close_probe() && !psns().is_all_answered() &&
                          repair_.may_rest_be_lost(psn + 1, timer_.is_wary()) &&
                          may_repair_be_answered(now);
-  // Behind a response that did not come yet.
+  // The ACK is behind a response that did not come yet.
   if (!complete) early_.note_ack(psn);
   if (!complete || rest_lost) repair_missing(now);
 }
@@ -101,7 +101,7 @@ void Requester::handle_nak(Psn psn, wire::Aeth aeth, TimeNs now) {
     if (!complete) early_.note_ack(psn - 1);
     return handle_gap(now);
   }
-  // A response before the refused request went missing.
+  // A response before the refused request is missing.
   if (!complete) return go_back(now);
   if (is_wanted) {
     queue::blame(endpoint_, "an injected rule (complete=) asks for it");
@@ -131,7 +131,7 @@ void Requester::handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now) {
     return;
   }
   if (rnr_wait_.is_waiting() && psn == psns().una()) {
-    // The network repeated it: one refusal, one retry.
+    // The network repeated the NAK: one refusal takes one retry.
     endpoint_.drops->count(DropReason::kStaleResponse);
     return;
   }
@@ -152,7 +152,7 @@ void Requester::handle_rnr_nak(Psn psn, std::uint8_t timer, TimeNs now) {
     explain_endless_rnr(endpoint_, queue());
   }
   tracker_.go_back_to(psns().una());
-  // Who waits for a receive does not keep others waiting.
+  // A queue pair that waits for a receive does not keep others waiting.
   give_up_turn();
   rnr_wait_.wait(now + wire::rnr_timer_ns(timer));
 }
@@ -167,7 +167,7 @@ bool Requester::acknowledge(Psn upto, TimeNs now) {
   return is_complete;
 }
 
-// A response with data: to a READ, an atomic, FLUSH or ATOMIC WRITE.
+// Handles a response with data: to a READ, an atomic, FLUSH or ATOMIC WRITE.
 void Requester::handle_data(const wire::PacketView& packet, TimeNs now) {
   const Psn psn = packet.bth.psn;
   if (psn.is_before(psns().una())) {
@@ -179,14 +179,14 @@ void Requester::handle_data(const wire::PacketView& packet, TimeNs now) {
     catch_up_with_early(now);
 }
 
-// That one before it is lost is clear when so many have come behind it, or nothing more is to come.
+// A response before this one counts as lost when so many have come behind it, or no more will come.
 void Requester::keep_early(const wire::PacketView& packet, TimeNs now) {
   endpoint_.drops->count(DropReason::kOutOfSequence);
   if (!early_.data().keep(packet, psns().una(), endpoint_.mtu)) return go_back(now);
   if (early_.data().tells_of_loss() || packet.bth.psn + 1 == psns().sent()) repair_missing(now);
 }
 
-// The gap before them is filled.
+// Handles the answers that came early, when the gap before them is filled.
 void Requester::catch_up_with_early(TimeNs now) {
   wire::EarlyPackets& data = early_.data();
   while (sending_ && !data.is_empty()) {
@@ -203,7 +203,7 @@ void Requester::catch_up_with_early(TimeNs now) {
   if (ack && sending_ && acknowledge(*ack + 1, now)) early_.forget_ack();
 }
 
-// The response that is due. False: it is not one, or has ended the queue pair.
+// Takes the response that is due. Returns false if it is not due, or has ended the queue pair.
 bool Requester::take_data(const wire::PacketView& packet, TimeNs now) {
   const Psn psn = packet.bth.psn;
   retire();
@@ -211,14 +211,14 @@ bool Requester::take_data(const wire::PacketView& packet, TimeNs now) {
   if (position == queue().tail()) return false;
   const SendEntry& entry = queue().at(position);
   if (!entry.numbered || !entry.wants_response()) {
-    // Data in answer to a SEND or WRITE: the peer is mistaken (IBTA Vol 1, 9.7.5.1.4).
+    // This is data in answer to a SEND or WRITE: the peer is mistaken (IBTA Vol 1, 9.7.5.1.4).
     endpoint_.drops->count(DropReason::kMalformed);
     return false;
   }
   if (packet.row->aeth) credits_.update(packet.aeth());
   const Status status = take_answer(endpoint_, queue(), position, packet);
   if (status != Status::kSuccess) {
-    // Local operations before it are done: they retired above.
+    // Local operations before this request are done: they retired above.
     fail_head(status);
     return false;
   }
@@ -226,7 +226,7 @@ bool Requester::take_data(const wire::PacketView& packet, TimeNs now) {
   tracker_.data_came(ended);
   (void)tracker_.acknowledge(psn + packet.psns);
   made_progress(packet.psns, now);
-  // The answer to a probe, complete: what else was asked for is to be asked for again.
+  // This completes the answer to a probe: what else was asked for is to be asked for again.
   if (ended != 0 && repair_.close_probe() && early_.data().is_empty() &&
       may_repair_be_answered(now)) {
     go_back(now);
@@ -252,8 +252,8 @@ void Requester::repair_missing(TimeNs now) {
   repair_.want_repair(now, in_flight());
 }
 
-// The peer reports that it misses what is at `una`. A path on which that never arrives uses up the
-// retries, though the peer is not silent.
+// The peer reports that the packet at `una` is missing. If it never arrives on this path, that uses
+// up the retries, though the peer is not silent.
 void Requester::handle_gap(TimeNs now) {
   if (psns().is_all_answered() || !repair_.was_repeated(psns().una())) return repair_missing(now);
   if (!may_repair_be_answered(now) || !repair_.note_gap()) return;
@@ -266,7 +266,7 @@ void Requester::handle_gap(TimeNs now) {
   go_back(now);
 }
 
-// All from `una` on is to be sent again.
+// Goes back: everything from `una` on is to be sent again.
 void Requester::go_back(TimeNs now) {
   if (psns().is_all_answered() || repair_.went_back_to(psns().una())) return;
   repair_.go_back_to(psns().una());

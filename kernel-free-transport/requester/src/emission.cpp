@@ -60,7 +60,7 @@ constexpr Shape shape_of(WorkOpcode opcode) {
   }
 }
 
-// Immediate and key to invalidate travel in the last packet only.
+// Immediate data and the key to invalidate travel in the last packet only.
 using OpcodeTable = std::array<std::array<std::uint8_t, kPlaces>, kWorkOpcodes>;
 
 constexpr OpcodeTable make_table(WireTransport transport) {
@@ -82,7 +82,7 @@ constexpr OpcodeTable kUcOpcodes = make_table(WireTransport::kUc);
 constexpr OpcodeTable kUdOpcodes = make_table(WireTransport::kUd);
 constexpr OpcodeTable kXrcOpcodes = make_table(WireTransport::kXrc);
 
-// By place.
+// Returns the opcodes by place.
 const std::uint8_t* opcodes_for(Transport transport, WorkOpcode opcode) {
   const OpcodeTable& table = transport == Transport::kRc   ? kRcOpcodes
                              : transport == Transport::kUc ? kUcOpcodes
@@ -143,7 +143,7 @@ Emission::Message Emission::message_at(std::uint32_t position, bool is_followed,
   }
   if (message.wants_response) return message;
   message.bytes = bytes_of(entry, position, out);
-  // Which is the same whatever the path.
+  // A short message of one packet is the same on every path.
   if (entry.packets == 1 && entry.length < Packing::kBorrowedLeast) return message;
   message.merged_most = merged_most_of(entry, is_followed);
   if (message.bytes != nullptr && wire::crc32_joins(std::min(entry.length, endpoint_.mtu))) {
@@ -154,7 +154,7 @@ Emission::Message Emission::message_at(std::uint32_t position, bool is_followed,
   return message;
 }
 
-// Of one that others follow all may go at once: they are written while it is read.
+// A message that others follow may go as one piece: they are written while it is read.
 std::uint32_t Emission::merged_most_of(const SendEntry& entry, bool is_followed) {
   if (entry.packets < 2 || endpoint_.transport != Transport::kRc) return 0;
   const std::uint64_t in_a_row = std::uint64_t{entry.length} * (is_followed ? 2 : 1);
@@ -170,7 +170,8 @@ std::uint32_t Emission::psns_at(const Message& message, Psn psn) const {
   return Packing::psns_at(index, entry.packets, message.merged_most, endpoint_.mtu);
 }
 
-// Where an answer completes the request, nobody else uses its buffers until the batch was sent.
+// If an answer completes the request, the program does not touch its buffers until the batch was
+// sent.
 bool Emission::may_borrow(const SendEntry& entry) {
   return (entry.flags & queue::kInline) == 0 && is_reliable() && !endpoint_.packing().is_sealed &&
          entry.length >= endpoint_.packing().borrowed_least;
@@ -181,8 +182,8 @@ void Emission::release(wire::TxBatch& out) {
   source_.pin.release();
 }
 
-// The payload, if it lies in one piece of plain memory, which is pinned for all packets that go at
-// a time. Else null; what is wrong with the buffers is said when they are gathered.
+// Returns the payload if it lies in one piece of plain memory, which is pinned for all packets that
+// go together. Returns null otherwise; gather() says what is wrong with the buffers.
 const std::uint8_t* Emission::bytes_of(const SendEntry& entry, std::uint32_t position,
                                        wire::TxBatch& out) {
   if ((entry.flags & queue::kInline) != 0) return queue_.inline_bytes(position);
@@ -214,8 +215,8 @@ Emission::Extent Emission::extent_of(const Message& message, const SendEntry& e,
   return {offset, length, is_last, message.opcodes[static_cast<std::size_t>(place)]};
 }
 
-// Copies the payload to its place in the packet, unless it is borrowed. What goes again is copied:
-// what was borrowed may be gone, and its packet was lost for that.
+// Copies the payload to its place in the packet, unless it is borrowed. A packet that goes again is
+// copied: if borrowed bytes were gone, the packet was lost for that.
 std::optional<memory::Refusal> Emission::put_payload(const Message& message, const SendEntry& e,
                                                      const Extent& extent, Psn psn,
                                                      std::uint32_t merged, std::uint8_t* to,
@@ -259,7 +260,7 @@ void Emission::write_headers(const Message& message, const SendEntry& e, const E
             is_reliable() && ack_request,
             psn}
       .write_to(at);
-  // A WRITE says with its first packet how long all of it is; a READ asks for a chunk at a time.
+  // A WRITE says in its first packet how long all of it is; a READ asks for a chunk at a time.
   if (row.reth) {
     const bool is_read = e.opcode == WorkOpcode::kRead;
     const std::uint64_t rest = e.length - extent.offset;
@@ -284,7 +285,8 @@ void Emission::write_headers(const Message& message, const SendEntry& e, const E
   }
 }
 
-// Of UD, and the first word of a GRH behind the headers, if the datagram brings that.
+// Writes the DETH of UD, and behind the headers the first word of a GRH if the datagram brings
+// that.
 void Emission::write_deth(const Message& message, const SendEntry& e, const wire::OpcodeRow& row,
                           std::uint8_t* at) const {
   const queue::AddressVector& to = queue_.address(message.position);

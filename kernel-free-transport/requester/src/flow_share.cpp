@@ -4,7 +4,7 @@
 namespace verbena::requester {
 namespace {
 
-// All of the capacity, whatever it is to one or the other.
+// Stands for the whole capacity, which is a different number of packets for each message size.
 constexpr std::uint32_t kWhole = 1u << 16;
 
 std::uint32_t part_of(std::uint32_t packets, std::uint32_t capacity) {

@@ -80,7 +80,7 @@ Posted check(const Endpoint& endpoint, const SendQueue& queue, const SendRequest
   return Posted::kOk;
 }
 
-// The data of a request with such, before it is there. False: some of it is not.
+// Copies the data of a request that has inline data. Returns false if some of it cannot be read.
 bool copy_inline(SendQueue& queue, std::uint32_t position, const SendRequest& request) {
   if (request.opcode >= WorkOpcode::kAtomicWrite) return true;
   std::uint8_t* to = queue.inline_bytes(position);
@@ -109,7 +109,8 @@ void fill_rare(SendQueue& queue, std::uint32_t position, const SendRequest& requ
   rare.flush_selectivity = request.flush_selectivity;
 }
 
-// The rest of requests that have no buffers, whatever lists they came with; `check` bounded none.
+// Fills in the rest of a request that has no buffers. Its list, which check() did not bound, is
+// ignored.
 void fill_without_buffers(SendEntry& entry, const SendRequest& request) {
   if (request.opcode == WorkOpcode::kBindWindow) return;
   if (request.opcode == WorkOpcode::kFlush) {
@@ -120,7 +121,7 @@ void fill_without_buffers(SendEntry& entry, const SendRequest& request) {
     entry.length = 8;
     return;
   }
-  // LOCAL_INV.
+  // The request is a LOCAL_INV.
   entry.length = 0;
   entry.flags &= static_cast<std::uint8_t>(~queue::kInline);
 }

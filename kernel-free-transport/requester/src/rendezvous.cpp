@@ -19,7 +19,7 @@ constexpr std::uint8_t kFinOpcode = 2;
 
 bool post_rendezvous(queue::Endpoint& endpoint, SendQueue& queue, const queue::Rendezvous& r) {
   if (r.length > r.receive.capacity) {
-    // A program's own affair: the queue pair goes on, and the peer gets no FIN.
+    // The program's buffer is too short: the queue pair goes on, and the peer gets no FIN.
     SendEntry refused;
     refused.id = r.receive.id;
     refused.opcode = WorkOpcode::kRead;
@@ -42,7 +42,8 @@ bool post_rendezvous(queue::Endpoint& endpoint, SendQueue& queue, const queue::R
   read.sge_count = static_cast<std::uint8_t>(r.receive.sge_count);
   std::memcpy(queue.sges(position), r.receive.sges.data(),
               r.receive.sge_count * sizeof(queue::Sge));
-  // The peer may reuse its memory when it hears FIN: not before the data is here.
+  // The peer may reuse its memory when it gets FIN: the fence holds FIN back until the data is
+  // here.
   position = queue.tail();
   SendEntry& fin = queue.push(true);
   fin.opcode = WorkOpcode::kSend;
@@ -67,7 +68,7 @@ void complete_rendezvous(queue::Endpoint& endpoint, const SendEntry& entry, cons
   c.byte_length = entry.length;
   c.qpn = endpoint.number.value();
   c.source_qpn = endpoint.peer.value();
-  // The tag was told when the announcement matched; again only to say what failed.
+  // The tag was told when the announcement matched; it is told again only to say what failed.
   if (status != Status::kSuccess) {
     c.tag = rare.compare;
     c.tag_private = static_cast<std::uint32_t>(rare.swap_or_add);

@@ -7,11 +7,11 @@
 
 namespace verbena::requester {
 
-// The transfer of a matched rendezvous: a READ into its buffer, and the message that says that it
-// is done. False while there is no room.
+// Posts the transfer of a matched rendezvous: a READ into its buffer, and the message that says
+// that it is done (FIN). Returns false while there is no room.
 bool post_rendezvous(queue::Endpoint& endpoint, SendQueue& queue,
                      const queue::Rendezvous& rendezvous);
-// `rare`: of that entry.
+// Completes the READ of a rendezvous. `rare` belongs to `entry`.
 void complete_rendezvous(queue::Endpoint& endpoint, const SendEntry& entry, const Rare& rare,
                          queue::Status status);
 

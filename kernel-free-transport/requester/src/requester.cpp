@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// States, and what may go now. (What comes back, and what does not: answers.cpp.)
+// States, and what may go now. (answers.cpp handles what comes back, and what does not.)
 #include "verbena/requester/requester.hpp"
 
 #include <algorithm>
@@ -17,8 +17,8 @@ using Result = Emission::Result;
 
 namespace {
 
-// So many packets after the last ACK request comes the next: the window moves on before it is used
-// up, and on a slow wire the peer is heard of now and then.
+// So many packets after the last ACK request the next one goes: the window moves on before it is
+// used up, and on a slow wire the peer is heard of now and then.
 constexpr std::uint32_t kAckRequestInterval = 128;
 std::uint32_t ack_request_interval(std::uint32_t window) {
   return std::clamp(window / 2, 1u, kAckRequestInterval);
@@ -92,7 +92,7 @@ void Requester::flush() {
   give_up_turn();
 }
 
-// Completes, in order, what has been answered.
+// Completes, in order, the requests that have been answered.
 void Requester::retire() {
   while (const SendEntry* done = tracker_.oldest_done()) {
     completions_.complete(queue(), Status::kSuccess);
@@ -161,7 +161,8 @@ bool Requester::may_send(const SendEntry& entry, std::uint32_t window, TimeNs no
   return ahead < window;
 }
 
-// LOCAL_INV and BIND_MW: no packet, but their place in the order. They wait behind a fence only.
+// Carries out LOCAL_INV and BIND_MW. They take no packet, but have their place in the order, and
+// wait behind a fence only.
 bool Requester::run_local(SendEntry& entry, wire::TxBatch& out) {
   if (draining_) return false;
   if ((entry.flags & queue::kFence) != 0 && tracker_.has_responses_pending()) return false;
@@ -197,7 +198,7 @@ void Requester::count_repeated(std::uint32_t packets) {
   endpoint_.port->retransmitted.add(packets);
 }
 
-// The packet at the cursor goes out.
+// Notes that the packet at the cursor goes out.
 void Requester::note_sent(std::uint32_t packets, bool ack_request, TimeNs now) {
   turn_.sent(packets, ack_request);
   const bool again = psns().is_repeating();
@@ -213,7 +214,7 @@ bool Requester::transmit_probe(wire::TxBatch& out) {
     return false;
   }
   const std::uint32_t position = tracker_.oldest_with_packets();
-  // Nothing that was not sent before.
+  // A probe contains nothing that was not sent before.
   Emission::Message message = emission_.message_at(position, unsent() > 1, out);
   const Psn una = psns().una();
   std::uint32_t count = emission_.psns_at(message, una);
@@ -236,14 +237,14 @@ std::uint64_t Requester::unsent_packets() const {
 }
 
 bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now) {
-  // What goes by UC and finds no room is lost, so it does not go.
+  // A UC packet that found no room would be lost, so it does not go.
   if (endpoint_.transport == Transport::kUc && has_urgent()) {
     pacing_.take_notice(endpoint_.path->room(now), now);
   }
   ack_requests_.begin_batch();
   const bool more = transmit_requests(out, now);
   emission_.release(out);
-  // A turn that nothing came of.
+  // Nothing came of this turn.
   if (!more && psns().is_all_answered() && turn_.is_held()) give_up_turn();
   return more;
 }
@@ -253,7 +254,7 @@ void Requester::request_ack(wire::TxBatch& out) {
     wire::Bth::request_ack(out.start(*last));
     return;
   }
-  // What was to come has failed here.
+  // The packet that was to come next has failed here.
   if (!ack_requests_.take_missing()) return;
   if (!sending_ || rnr_wait_.is_waiting() || psns().is_all_answered()) return;
   repair_.want();
@@ -261,7 +262,8 @@ void Requester::request_ack(wire::TxBatch& out) {
   emission_.release(out);
 }
 
-// What was sent before is repaired in any turn.
+// Returns whether the queue pair has a turn, or needs none. What was sent before is repaired even
+// when the turn is over.
 bool Requester::take_turn(const SendEntry& entry) noexcept {
   if (!is_reliable()) return true;
   if (turn_.is_held()) return !turn_.is_over() || psns().is_repeating();
@@ -272,7 +274,7 @@ bool Requester::take_turn(const SendEntry& entry) noexcept {
 
 bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
   if (!sending_ || rnr_wait_.is_waiting()) return false;
-  // Also for what comes before a request that failed here.
+  // The probe may be for what comes before a request that failed here.
   if (repair_.is_wanted() && transmit_probe(out)) return true;
   while (tracker_.has_unsent() && !tracker_.is_stopped() && sending_) {
     SendEntry& entry = queue().at(tracker_.cursor());
@@ -298,7 +300,7 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
   return false;
 }
 
-// As much of the request at the cursor as may go, of which the first packet may.
+// Sends as much of the request at the cursor as may go. The caller knows that its first packet may.
 Emission::Result Requester::transmit_request(SendEntry& entry, std::uint32_t window,
                                              wire::TxBatch& out, TimeNs now) {
   const std::uint32_t position = tracker_.cursor();
@@ -308,7 +310,8 @@ Emission::Result Requester::transmit_request(SendEntry& entry, std::uint32_t win
     const Psn psn = psns().cursor();
     const std::uint32_t count = emission_.psns_at(message, psn);
     const std::uint32_t packets = message.wants_response ? 1 : count;
-    // Besides these, what goes last: answers are not looked at while there is more to send.
+    // The last packet of a batch requests one as well (request_ack): answers are not looked at
+    // while there is more to send.
     const bool ack_request = ack_requests_.is_due(packets, interval) || psns().ahead() == 0;
     const Result result = emission_.emit(message, psn, count, out, ack_request);
     if (result != Result::kSent) return result;

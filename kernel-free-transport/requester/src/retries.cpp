@@ -22,7 +22,7 @@ std::optional<TimeNs> Retries::excuse(const wire::PeerReport& peer, const Answer
       return 0;
     case SilentPeer::Verdict::kStopped:
       if (peer_.must_tell(timer.last_heard(), now)) explain_stop(endpoint_, peer);
-      // Its silence before it was known to be stopped says nothing, either.
+      // The silence of the peer before it was known to be stopped says nothing either.
       renew();
       return kPauseOfStopped;
   }
@@ -41,7 +41,7 @@ void Retries::tell_of_silence(const SendPsns& psns, const AnswerTimer& timer,
   silence.missing = psns.una();
   silence.retries = count_;
   silence.interval = timer.retry_interval();
-  // 0 where the peer had read what lay there: this retry counted for that, just now.
+  // This is 0 if the peer had read what lay there: then a retry counted for that just now.
   silence.taken_nothing = now - peer_.counted_at();
   if (psns.una() == psns.first()) silence.answered = foreign_answer_;
   explain_silence(endpoint_, silence, peer);

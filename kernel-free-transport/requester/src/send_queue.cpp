@@ -20,7 +20,8 @@ SendQueue::SendQueue(const Options& options)
       mask_(std::bit_ceil(std::max(capacity_ + reserved_, 1u)) - 1),
       body_offset_(sizeof(SendEntry) + (options.datagram ? sizeof(queue::AddressVector) : 0)) {
   body_offset_ = round_up(body_offset_, alignof(queue::Sge));
-  // At least as much as one buffer: the device's own requests have inline bytes, too.
+  // A body is at least as long as one buffer, because the device's own requests have inline bytes
+  // as well.
   const std::size_t body =
       std::max(std::size_t{std::max(max_sges_, 1u)} * sizeof(queue::Sge), std::size_t{max_inline_});
   stride_ = round_up(body_offset_ + body, alignof(std::max_align_t));

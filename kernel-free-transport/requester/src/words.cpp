@@ -9,7 +9,7 @@ using queue::Endpoint;
 
 namespace {
 
-// Whether all pages of these first bytes can be read.
+// Returns whether all pages of the first `length` bytes can be read.
 bool is_readable(const memory::Pin& pin, std::uint64_t length) {
   constexpr std::uint64_t kPage = 4096;
   std::uint8_t byte = 0;
@@ -19,7 +19,8 @@ bool is_readable(const memory::Pin& pin, std::uint64_t length) {
   return pin.read(&byte, length - 1, 1);
 }
 
-// What became of the process and its queue pair, if that explains the silence.
+// Returns what became of the process and its queue pair, if that explains the silence; else
+// nothing.
 ShortText cause_of(const Endpoint& endpoint, const wire::PeerReport& peer) {
   using Standing = wire::PeerReport::Standing;
   using QueuePair = wire::PeerReport::QueuePair;
@@ -70,7 +71,7 @@ ShortText obstacle_of_bind(const Endpoint& endpoint, const Rare& b, memory::Refu
 
 }  // namespace
 
-// The first of the buffers that is refused; by now all may be there again.
+// Names the first buffer that is refused. By now all of them may be there again.
 void explain_buffers(Endpoint& endpoint, const SendQueue& queue, std::uint32_t position,
                      memory::Refusal refusal) {
   const SendEntry& entry = queue.at(position);

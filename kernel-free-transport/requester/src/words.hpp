@@ -12,20 +12,20 @@
 
 namespace verbena::requester {
 
-// The buffers of the request in that place cannot be read.
+// Says why the buffers of the request at that place cannot be read.
 [[gnu::cold]] void explain_buffers(queue::Endpoint& endpoint, const SendQueue& queue,
                                    std::uint32_t position, memory::Refusal refusal);
 [[gnu::cold]] void explain_bind(queue::Endpoint& endpoint, const SendEntry& entry, const Rare& rare,
                                 memory::Refusal refusal);
 [[gnu::cold]] void explain_invalidate(queue::Endpoint& endpoint, const SendEntry& entry,
                                       memory::Refusal refusal);
-// Of the oldest request.
+// The next three are about the oldest request.
 [[gnu::cold]] void explain_nak(queue::Endpoint& endpoint, const SendQueue& queue,
                                wire::NakCode code);
 [[gnu::cold]] void explain_rnr(queue::Endpoint& endpoint, const SendQueue& queue,
                                std::uint8_t retries);
 [[gnu::cold]] void explain_endless_rnr(const queue::Endpoint& endpoint, const SendQueue& queue);
-// Whether it is known why the peer does not answer.
+// Returns whether it is known why the peer does not answer.
 [[gnu::cold]] bool has_cause(const queue::Endpoint& endpoint, const wire::PeerReport& peer);
 [[gnu::cold]] void explain_endless_silence(const queue::Endpoint& endpoint, Psn missing,
                                            const wire::PeerReport& peer);
@@ -36,9 +36,9 @@ namespace verbena::requester {
 struct Silence {
   Psn missing;
   std::uint8_t retries = 0;
-  TimeNs interval = 0;       // of a retry
-  TimeNs taken_nothing = 0;  // so long the peer has taken nothing of what lay there; 0: it has
-  // Nothing was acknowledged at all, and this was answered, which was never sent.
+  TimeNs interval = 0;       // the interval of a retry
+  TimeNs taken_nothing = 0;  // how long the peer has taken nothing; 0: it has taken all
+  // The PSN of an answer to what was never sent, if nothing was acknowledged at all.
   std::optional<Psn> answered;
 };
 [[gnu::cold]] void explain_silence(queue::Endpoint& endpoint, const Silence& silence,

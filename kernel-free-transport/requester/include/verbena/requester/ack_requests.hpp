@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which packets request an acknowledgement: one in an interval, and the last one of what goes at a
-// time. Which one is the last is known when the batch ends, so its place is kept until then.
+// Decides which packets request an acknowledgement: one in an interval, and the last one of those
+// that go together. The last one is known only when the batch ends, so its place is kept until
+// then.
 //
 // Part of a requester.
 #pragma once
@@ -14,7 +15,7 @@ namespace verbena::requester {
 
 class AckRequests {
  public:
-  // So many packets more, and the interval is full.
+  // Returns whether the interval is full with so many packets more.
   bool is_due(std::uint32_t packets, std::uint32_t interval) const {
     return since_request_ + packets >= interval;
   }
@@ -22,13 +23,14 @@ class AckRequests {
     since_request_ = requested ? 0 : since_request_ + packets;
   }
 
-  // A batch begins. The packet added last, if it requested none, went with the one before.
+  // A batch begins. If the packet that was added last requested no ACK, it went with the batch
+  // before.
   void begin_batch() {
     is_missing_ = is_missing_ || last_without_;
     last_without_.reset();
   }
-  // A packet was added at this place of the batch, that requests an acknowledgement or is answered
-  // anyway.
+  // A packet was added at this place of the batch. `requested`: it requests an acknowledgement or
+  // is answered anyway.
   void added(std::size_t place, bool requested) {
     if (requested) {
       is_missing_ = false;
@@ -37,14 +39,15 @@ class AckRequests {
       last_without_ = static_cast<std::uint8_t>(place);
     }
   }
-  // The batch ends. The place of its last packet, if that is to request one now.
+  // The batch ends. Returns the place of its last packet if that has to request an acknowledgement
+  // now.
   std::optional<std::uint8_t> take_last() {
     if (!last_without_) return std::nullopt;
     is_missing_ = false;
     since_request_ = 0;
     return std::exchange(last_without_, std::nullopt);
   }
-  // Or: the batch is empty, and the packet before it requested none.
+  // Returns true if the batch is empty and the packet before it requested no acknowledgement.
   bool take_missing() { return std::exchange(is_missing_, false); }
 
  private:

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// When an answer is overdue. After a short silence a probe asks what became of what was sent: after
-// 4 ms, or what answers take, and ever more seldom. After the local ACK timeout, which the program
-// gave (IBTA Vol 1, 9.7.6.1.3), or up to four times that where answers take long, a retry counts.
+// Says when an answer is overdue. After a short silence a probe asks what became of the packets
+// that were sent: after 4 ms, or after the time that answers take, and then less and less often. A
+// retry counts after the local ACK timeout, which the program gave (IBTA Vol 1, 9.7.6.1.3), or
+// after up to four times that if answers take long.
 //
-// Where packets get lost, answers and repetitions get lost as well, and waiting milliseconds for
-// each costs more than all else: there the first probe goes after 100 us. A path that lost nothing
-// lately is not probed so soon: a late answer means a sleeping peer, and each early deadline a
-// wake-up.
+// On a path that loses packets, answers and repetitions get lost as well, and waiting milliseconds
+// for each costs more than all else: there the first probe goes after 100 us. A path that lost
+// nothing lately is not probed so soon: there a late answer means a sleeping peer, and each early
+// deadline a wake-up.
 //
 // Part of a requester; time is an argument.
 #pragma once
@@ -24,19 +25,19 @@ class AnswerTimer {
   static constexpr TimeNs kProbeIntervalMin = 4'000'000;
   static constexpr TimeNs kProbeIntervalWary = 100'000;
   // An answer may take as long as a descheduled peer sleeps; hardware's microseconds do not apply.
-  // Longer than any of a probe's by far, as may_be_due_before() takes for granted.
+  // This is far more than probe_least(), as may_be_due_before() takes for granted.
   static constexpr TimeNs kRetryIntervalMin = 20'000'000;
-  // Some probes for each retry that is counted, or chance alone could use up the counter on a bad
-  // path.
+  // Several probes go for each retry that is counted, or chance alone could use up the retries on a
+  // bad path.
   static constexpr TimeNs kProbesPerRetry = 4;
-  // With timeout 0 no retry counts: after so long a silence the peer is asked for.
+  // With timeout 0 no retry counts: after so long a silence the emulator is asked about the peer.
   static constexpr TimeNs kLongSilence = 1'000'000'000;
-  // Acknowledgements until losses count as past.
+  // After so many acknowledgements, losses count as past.
   static constexpr std::uint8_t kWaryFor = 255;
 
-  // 4.096 us * 2^timeout; 0: no retry ever counts.
+  // The timeout is 4.096 us * 2^timeout; with 0 no retry ever counts.
   void set_timeout(std::uint8_t timeout) { timeout_ = timeout; }
-  // Of a new connection.
+  // A new connection begins: all but the timeout is forgotten.
   void reset() {
     const std::uint8_t timeout = timeout_;
     *this = {};
@@ -44,7 +45,7 @@ class AnswerTimer {
   }
 
   // --- what happens ---
-  // The wait for an answer begins, or begins anew.
+  // The wait for an answer begins or begins anew.
   void begin(TimeNs at) { base_ = probe_base_ = at; }
   // A packet goes for the first time and requests its answer.
   void ack_requested(Psn psn, TimeNs now) {
@@ -61,19 +62,20 @@ class AnswerTimer {
   }
   // Something is missing.
   void lost() { wary_ = kWaryFor; }
-  // One packet goes again, or asks; what is timed may be the time of a loss.
+  // One packet was sent again (repaired), or a probe was sent (probed). After a probe, the time
+  // that is being measured may be that of a loss.
   void repaired(TimeNs now) { probe_base_ = now; }
   void probed(TimeNs now) {
     probe_base_ = now;
     if (probes_ < 255) ++probes_;
     round_trip_.doubt();
   }
-  // What was sent is not awaited any more.
+  // Answers to what was sent are not awaited any more.
   void forget() {
     round_trip_.cancel();
     probes_ = 0;
   }
-  // The peer could not answer: what is timed says nothing.
+  // The peer could not answer until then, so the time that is being measured says nothing.
   void excuse(TimeNs until) {
     begin(until);
     round_trip_.cancel();
@@ -84,21 +86,21 @@ class AnswerTimer {
     const TimeNs probe = probe_base_ + probe_interval();
     return timeout_ == 0 ? probe : std::min(probe, silent_since() + retry_interval());
   }
-  // False: deadline() is no earlier than this. Quicker to ask.
+  // Returns false if deadline() is certainly not earlier than `time`. Cheaper than deadline().
   bool may_be_due_before(TimeNs time) const { return time > base_ + probe_least(); }
   bool is_retry_due(TimeNs now) const {
     return timeout_ != 0 && now >= silent_since() + retry_interval();
   }
   bool is_probe_due(TimeNs now) const { return now >= probe_base_ + probe_interval(); }
-  // No retry ever counts.
+  // Returns whether no retry ever counts.
   bool waits_for_ever() const { return timeout_ == 0; }
-  // Half the time of a retry has passed.
+  // Returns whether half the time of a retry has passed.
   bool is_silence_long(TimeNs now) const {
     const TimeNs is_long = waits_for_ever() ? kLongSilence : retry_interval() / 2;
     return now >= silent_since() + is_long;
   }
   bool is_wary() const { return wary_ != 0; }
-  // An answer that came sooner after a repetition answers what was sent first.
+  // An answer that comes sooner than this after a repetition answers what was sent first.
   TimeNs repetition_takes() const { return round_trip_.smoothed() / 2; }
   TimeNs last_heard() const { return heard_; }
   TimeNs silent_since() const { return std::max(base_, heard_); }
@@ -119,9 +121,9 @@ class AnswerTimer {
 
   RoundTrip round_trip_;
   TimeNs base_ = 0;        // when the wait for an answer began
-  TimeNs probe_base_ = 0;  // the same, or when a probe was sent since
+  TimeNs probe_base_ = 0;  // base_, or the time of a later repetition or probe
   TimeNs heard_ = 0;
-  std::uint8_t probes_ = 0;  // since progress
+  std::uint8_t probes_ = 0;  // since the last progress
   std::uint8_t wary_ = 0;
   std::uint8_t timeout_ = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// For how many messages the peer has receives, as its acknowledgements say (IBTA Vol 1, 9.7.7.2).
-// Messages are counted from 1; the count of the last one that may go is the limit.
+// How many messages the peer has receives for, as its acknowledgements say (IBTA Vol 1, 9.7.7.2).
+// Messages are counted from 1; the limit is the number of the last one that may go.
 //
 // Part of a requester.
 #pragma once
@@ -21,7 +21,7 @@ class Credits {
   bool allow_another() const {
     return is_unlimited_ || Psn(count_ + 1).is_at_or_before(Psn(limit_));
   }
-  // Of the message that is begun now.
+  // Returns the number of the message that begins now.
   std::uint32_t next_message() { return ++count_; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Answers that came behind one that is missing. Responses with data are kept as they are; of
-// acknowledgements the number of the furthest one is kept.
+// Answers that came behind a missing one. Responses with data are kept as they are; of
+// acknowledgements only the PSN of the furthest one is kept.
 //
 // Part of a requester.
 #pragma once

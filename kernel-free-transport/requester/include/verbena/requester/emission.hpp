@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// From a request to the packets of a batch: what each looks like, where its payload comes from, and
-// for how many it stands (wire/datagram.hpp says in which forms packets travel).
+// Makes the packets of a batch from a request: what each looks like, where its payload comes from,
+// and how many packets it stands for (wire/datagram.hpp says in which forms packets travel).
 //
 // Part of a requester.
 #pragma once
@@ -21,51 +21,51 @@ namespace verbena::requester {
 class Emission {
  public:
   enum class Result : std::uint8_t { kSent, kBatchFull, kRefused };
-  // A request as its packets see it, worked out once for those that go together.
+  // A request as its packets need it, worked out once for those that go together.
   struct Message {
     std::uint32_t position = 0;
-    const std::uint8_t* opcodes = nullptr;  // by place
+    const std::uint8_t* opcodes = nullptr;  // opcodes by place
     bool wants_response = false;
-    std::uint32_t merged_most = 0;        // bytes of one packet, if it may stand for several; or 0
-    bool sums = false;                    // packets get their checksum with the copy
-    bool is_bundled = false;              // and go at once, whatever their lengths
+    std::uint32_t merged_most = 0;        // the most bytes of a merged packet; 0: none is merged
+    bool sums = false;                    // the copy computes the packets' checksums
+    bool is_bundled = false;              // packets of any lengths go as one bundle
     const std::uint8_t* bytes = nullptr;  // all data, if it is one piece of plain memory
-    bool is_borrowed = false;             // these, by packets until they are sent
+    bool is_borrowed = false;             // packets borrow these bytes until they are sent
     const wire::Destination* to = nullptr;
-    std::optional<std::uint32_t> destination;  // its place in the batch
-    std::size_t word_bytes = 0;                // UD: of a GRH's first word, which a datagram brings
+    std::optional<std::uint32_t> destination;  // the address's place in the batch
+    std::size_t word_bytes = 0;                // UD: the size of a GRH's first word, if one is sent
   };
 
-  // What it looks at is its requester's, too.
+  // All arguments belong to the requester.
   Emission(queue::Endpoint& endpoint, const SendQueue& queue, const SendPsns& psns,
            const Window& window)
       : endpoint_(endpoint), queue_(queue), psns_(psns), window_(window) {}
 
-  // Of the request in that place. `is_followed`: others wait behind it.
+  // Describes the request at that place. `is_followed`: other requests wait behind it.
   Message message_at(std::uint32_t position, bool is_followed, wire::TxBatch& out);
-  // For how many PSNs one packet stands from this one on.
+  // Returns for how many PSNs the packet stands that begins with this one.
   std::uint32_t psns_at(const Message& message, Psn psn) const;
-  // Adds the packet of a message that begins with this PSN and takes so many. Why it is refused has
-  // been told.
+  // Adds the packet of a message that begins with this PSN and takes so many. If it is refused, the
+  // reason has been recorded.
   Result emit(Message& message, Psn psn, std::uint32_t psns, wire::TxBatch& out, bool ack_request);
-  // The batch is complete: what is borrowed stays pinned as long as the batch has it.
+  // Ends the batch: memory that its packets borrow stays pinned as long as the batch has it.
   void release(wire::TxBatch& out);
 
  private:
-  // Memory that is sent from, while it is polled.
+  // The memory that is sent from, pinned while a batch is filled.
   struct Source {
     queue::Sge sge;
     memory::Pin pin;
-    bool is_borrowed = false;  // by packets of the batch
+    bool is_borrowed = false;  // packets of the batch borrow from it
   };
-  // What one packet brings of a message, in bytes, and what the packet is called for it.
+  // The part of a message that one packet carries, in bytes, and the packet's opcode for it.
   struct Extent {
     std::uint64_t offset;
     std::uint32_t length;
-    bool is_last;  // of a message's data
+    bool is_last;  // the packet carries the end of the message's data
     std::uint8_t opcode;
   };
-  // What is known of a packet's payload.
+  // What is known about a packet's payload.
   struct Carried {
     std::optional<std::uint32_t> sum;
     const std::uint8_t* borrowed = nullptr;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How the queue pairs that send to one peer share what it can hold. Those with packets in flight
-// have a turn each and divide the capacity between them; as many have one at a time as leaves each
-// what it has to send, or a part that is worth a turn, and the others wait in a queue. Without
-// that, a thousand queue pairs with a packet each would overrun the peer together, again with each
+// have a turn each and divide the capacity between them. Only so many have a turn at a time that
+// each can send what it has, or a part that is worth a turn; the others wait in a queue. Without
+// turns, a thousand queue pairs with a packet each would overrun the peer together, again with each
 // repetition, though each alone is careful. A queue pair that is alone with its peer takes no turn.
 //
 // Owned by the device; used under the locks of the queue pairs, which come before its own.
@@ -19,7 +19,7 @@
 
 namespace verbena::requester {
 
-// Hears, under any lock and on any thread, that a queue pair that waited has a turn now.
+// Is told, under any lock and on any thread, that a queue pair that waited has a turn now.
 class TurnSink {
  public:
   virtual void on_turn(void* member) noexcept = 0;
@@ -30,7 +30,7 @@ class TurnSink {
 
 class FlowShare {
  public:
-  // The place of one queue pair. `member` is what the sink hears.
+  // The place of one queue pair. The sink gets `member`.
   class Place {
    public:
     explicit Place(void* member) : member_(member) {}
@@ -38,7 +38,7 @@ class FlowShare {
     bool has_turn() const noexcept { return state_.read_relaxed() == State::kTurn; }
     bool waits() const noexcept { return state_.read_relaxed() == State::kWaits; }
     bool is_out() const noexcept { return state_.read_relaxed() == State::kOut; }
-    // Waits, and need not say anew that there are so many.
+    // Returns whether the queue pair waits and has said already that it wants so many packets.
     bool waits_with(std::uint64_t wanted) const noexcept {
       return waits() && worth_of(wanted) <= packets_;
     }
@@ -48,7 +48,8 @@ class FlowShare {
     enum class State : std::uint8_t { kOut, kWaits, kTurn };
     void* const member_;
     Published<State> state_{State::kOut};
-    // What it is to have, changed by itself alone, and the same as a part of the capacity.
+    // How many packets the turn is worth, and the same as a part of the capacity. Only the queue
+    // pair itself changes them.
     std::uint32_t packets_ = 0;
     std::uint32_t part_ = 0;
     Place* before_ = nullptr;
@@ -58,8 +59,9 @@ class FlowShare {
   explicit FlowShare(TurnSink& sink) : sink_(sink) {}
   FlowShare(const FlowShare&) = delete;
 
-  // A turn, or a place in the queue for one (false): the sink will hear of it. `wanted` and
-  // `capacity` are in packets; who waits may say anew how many there are.
+  // Takes a turn, or a place in the queue for one: then it returns false, and the sink is told
+  // later. `wanted` and `capacity` are in packets; a queue pair that waits may say anew how many it
+  // wants.
   bool enter(Place& place, std::uint64_t wanted, std::uint32_t capacity) noexcept;
   // Gives up the turn or the place in the queue, if there is one.
   void leave(Place& place) noexcept;
@@ -67,15 +69,15 @@ class FlowShare {
   bool has_waiting() const noexcept { return waiting_.read_relaxed() != 0; }
   std::uint32_t of(std::uint32_t capacity) const noexcept {
     const std::uint32_t active = active_.read_relaxed();
-    // No division for one, which is most of all.
+    // One active queue pair is the most frequent case, and needs no division.
     return std::max(active <= 1 ? capacity : capacity / active, 1u);
   }
 
-  // The packets that are worth a turn, enough for one send, and those beyond which no more are
-  // needed to be served well (bench/README.md has the figures).
+  // The fewest packets that are worth a turn, enough for one send, and the number beyond which more
+  // do not help (bench/README.md has the figures).
   static constexpr std::uint64_t kPacketsAtLeast = 16;
   static constexpr std::uint64_t kPacketsAtMost = 32;
-  // After so many a turn ends, if others wait.
+  // A turn ends after so many packets if others wait.
   static constexpr std::uint32_t kPacketsPerTurn = 64;
 
  private:
@@ -92,12 +94,12 @@ class FlowShare {
   Lock lock_;
   Published<std::uint32_t> active_{0};
   Published<std::uint32_t> waiting_{0};
-  std::uint32_t taken_ = 0;  // the parts of those that have a turn
+  std::uint32_t taken_ = 0;  // the sum of the parts of those that have a turn
   Place* first_ = nullptr;
   Place* last_ = nullptr;
 };
 
-// One for each peer: a process that does not answer holds up nobody who sends to another.
+// One FlowShare for each peer: a process that does not answer holds up no sender to another peer.
 class FlowShares {
  public:
   explicit FlowShares(TurnSink& sink) : sink_(sink) {}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How fast UC and UD send. Nobody tells their sender that the receiver is full, and an adapter's
-// wire would hold it to its speed: so many packets go at once as are a quarter of what a receiver
-// holds, and then no more than one can empty (0.3 us a packet and 1.5 GB/s). Where the path tells
-// whether there is room, that counts, and no pace.
+// How fast UC and UD send. They get no acknowledgement that would tell that the receiver is full,
+// and an adapter's wire would limit their speed. So packets go at once until they are a quarter of
+// what a receiver holds, and then no faster than one can empty (0.3 us a packet and 1.5 GB/s). If
+// the path tells whether there is room, that counts, and no pace.
 //
 // Part of a requester; time is an argument.
 #pragma once
@@ -18,16 +18,17 @@ namespace verbena::requester {
 class Pacing {
  public:
   using Room = wire::Path::Room;
-  // So long who found no room waits before it looks again.
+  // How long a sender that found no room waits before it looks again.
   static constexpr TimeNs kRoomInterval = 50'000;
 
-  // What the path says.
+  // Notes what the path says about its room.
   void take_notice(Room room, TimeNs now) {
     room_ = room;
     if (room == Room::kSome) gone_at_ = 0;
     if (room == Room::kNone) waits_until_ = now + kRoomInterval;
   }
-  // Whether the next packet may go, to a receiver that holds so many of `mtu` bytes.
+  // Returns whether the next packet may go, to a receiver that holds so many packets of `mtu`
+  // bytes.
   bool may_send(std::uint32_t capacity, std::uint32_t mtu, TimeNs now) {
     if (room_ == Room::kNone) return false;
     const TimeNs burst = capacity / 4 * time_of(mtu);
@@ -35,15 +36,15 @@ class Pacing {
     waits_until_ = gone_at_ - now > burst ? gone_at_ - burst : 0;
     return waits_until_ == 0;
   }
-  // A packet with so much data.
+  // Counts a packet that went with so much data.
   void sent(std::uint32_t bytes) { gone_at_ += time_of(bytes); }
-  // When the next one may go; 0: it need not wait.
+  // The time at which the next packet may go; 0: it need not wait.
   TimeNs waits_until() const { return waits_until_; }
 
  private:
   static constexpr TimeNs time_of(std::uint32_t bytes) { return TimeNs{300} + bytes * 2 / 3; }
 
-  TimeNs gone_at_ = 0;  // at the pace, all that was sent
+  TimeNs gone_at_ = 0;  // when all that was sent would be gone at this pace
   TimeNs waits_until_ = 0;
   Room room_ = Room::kUnknown;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Posting: what a request must look like, and its copy into the send queue.
+// Posting: checks a request and copies it into the send queue.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,11 @@ enum class Posted : std::uint8_t {
 };
 const char* to_string(Posted posted);
 
-// What `post` would say, without posting; of several in a row the queue must have room for all.
+// Returns what post() would, without posting. Before several posts, the queue must have room for
+// all.
 Posted would_post(const queue::Endpoint& endpoint, const SendQueue& queue,
                   const queue::SendRequest& request);
-// Adds the request to the queue, or says why not.
+// Adds the request to the queue, or returns why not.
 Posted post(const queue::Endpoint& endpoint, SendQueue& queue, const queue::SendRequest& request);
 
 }  // namespace verbena::requester

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A READ is asked for in chunks, whose ends lie at fixed places, so that a repeated request ends
-// where the lost one did.
+// A READ asks for its data in chunks, whose ends lie at fixed places, so that a repeated request
+// ends where the lost one did.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 
 namespace verbena::requester {
 
-// For how many PSNs a request packet stands that asks for data from this one on.
+// Returns for how many PSNs a request packet stands that asks for data from this PSN on.
 inline std::uint32_t psns_asked_for(const SendEntry& entry, Psn from, std::uint32_t chunk) {
   if (entry.opcode != queue::WorkOpcode::kRead) return 1;
   const std::uint32_t offset = static_cast<std::uint32_t>(from.distance_from(entry.first));
   return std::min(chunk - offset % chunk, entry.packets - offset);
 }
 
-// How many request packets are answered with the last of these packets.
+// Returns how many request packets have their last answer among these packets.
 inline std::uint32_t chunks_ended(const SendEntry& entry, Psn from, std::uint32_t psns,
                                   std::uint32_t chunk) {
   const std::uint32_t begin = static_cast<std::uint32_t>(from.distance_from(entry.first));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is sent again, and what came of it. What is missing at `una` goes again alone, and once: a
-// peer that kept what came behind it goes on from there. If what is behind that is missing, too,
-// the peer kept nothing, or a queue on the path overflows: then all goes again, once per place, as
-// the same gap is reported by every packet behind it. A packet also goes alone as a probe: what
-// answers it tells what is missing.
+// What is sent again, and what came of it. The packet that is missing at `una` goes again alone,
+// and once: a peer that kept what came behind it goes on from there. If the packet behind it is
+// missing as well, the peer kept nothing, or a queue on the path overflows. Then all goes again,
+// once per place, because every packet behind a gap reports that gap. A packet also goes alone as a
+// probe: its answer tells what is missing.
 //
 // Part of a requester; time is an argument.
 #pragma once
@@ -17,7 +17,7 @@ namespace verbena::requester {
 
 class Repair {
  public:
-  // Reports of one gap for each retry that is counted; as many as probes.
+  // How many reports of one gap make a retry count; as many as probes.
   static constexpr std::uint8_t kReportsPerRetry = 4;
 
   // --- one packet alone ---
@@ -33,7 +33,7 @@ class Repair {
     is_repair_ = true;
   }
   void give_up() { is_wanted_ = is_repair_ = false; }
-  // It went, and stands for what is before `end`.
+  // The packet went. It stands for all that is before `end`.
   void sent(Psn una, Psn end) {
     probe_is_open_ = !is_repair_;
     give_up();
@@ -43,26 +43,28 @@ class Repair {
   }
 
   // --- what the peer says ---
-  // An answer that came sooner answers what was sent first.
+  // Returns false if an answer comes so soon that it answers what was sent first.
   bool may_be_answered(TimeNs now, TimeNs takes) const { return now >= at_ + takes; }
-  // Everything before `una` was answered. What had been missing was lost, of so many in flight;
-  // 0: nothing had, or it had only been overtaken.
+  // Everything before `una` was answered. Returns how many packets were in flight when one of them
+  // was lost; 0: nothing was missing, or it had only been overtaken.
   std::uint32_t progressed(TimeNs now, TimeNs takes) {
     gap_reports_ = 0;
     went_back_ = false;
     const bool was_open = std::exchange(is_open_, false);
     return was_open && may_be_answered(now, takes) ? flight_ : 0;
   }
-  // The peer has answered. True: a probe was open, and this answers it.
+  // The peer has answered. Returns true if a probe was open, which this answers.
   bool close_probe() { return std::exchange(probe_is_open_, false); }
-  // An answer that goes on behind a probe, and leaves something open, is rather of a peer that has
-  // all of it and is slow, where packets do not get lost, or are kept by it.
+  // Returns whether the packets behind an answer to a probe may be lost. If the answer goes further
+  // than the probe, the peer rather has all of them and is slow, unless packets do get lost and the
+  // peer keeps none of those behind a gap.
   bool may_rest_be_lost(Psn upto, bool is_wary) const {
     return upto.is_at_or_before(end_) || (is_wary && keeps_ == Keeps::kNo);
   }
-  // What was to be sent again has come before.
+  // The peer had kept what was about to be sent again.
   void note_kept() { keeps_ = Keeps::kYes; }
-  // Once more, that something is missing that was sent again. True: a retry counts.
+  // The peer reports again that something is missing that was sent again. Returns true if a retry
+  // counts.
   bool note_gap() {
     if (++gap_reports_ < kReportsPerRetry) return false;
     gap_reports_ = 0;
@@ -72,7 +74,7 @@ class Repair {
   // --- what is to be done ---
   bool was_repeated(Psn una) const { return (was_sent_ && sent_ == una) || went_back_to(una); }
   bool went_back_to(Psn una) const { return went_back_ && back_at_ == una; }
-  // What is missing at `una` is to go again: all behind it as well?
+  // Returns whether all packets behind the missing one at `una` have to go again as well.
   bool needs_all(Psn una) {
     in_a_row_ = was_sent_ && end_ == una ? in_a_row_ + 1 : 0;
     const bool are_too_many = in_a_row_ >= kInARow;
@@ -84,29 +86,29 @@ class Repair {
     was_sent_ = false;
     back_at_ = una;
   }
-  // The next time to the same place as well.
+  // Allows going back to the same place once more.
   void allow_going_back() { went_back_ = false; }
 
-  // What was sent is not awaited any more.
+  // Answers to what was sent are not awaited any more.
   void forget() { is_wanted_ = is_repair_ = is_open_ = probe_is_open_ = was_sent_ = false; }
 
  private:
   static constexpr std::uint8_t kInARow = 2;
   enum class Keeps : std::uint8_t { kMaybe, kYes, kNo };
 
-  Psn sent_, end_;                // what went alone, and what is behind it
-  Psn back_at_;                   // where all went again
+  Psn sent_, end_;                // the PSN of the packet that went alone, and the PSN behind it
+  Psn back_at_;                   // where all was sent again
   TimeNs at_ = 0;                 // when the packet that goes alone was wanted
   std::uint32_t flight_ = 0;      // how much was in flight then
-  std::uint8_t in_a_row_ = 0;     // repairs, each of what was behind the one before
-  std::uint8_t gap_reports_ = 0;  // of one gap, since a retry was counted for it
-  Keeps keeps_ = Keeps::kMaybe;   // the peer, what comes early
+  std::uint8_t in_a_row_ = 0;     // repairs, each right behind the one before
+  std::uint8_t gap_reports_ = 0;  // reports of one gap since a retry was counted for it
+  Keeps keeps_ = Keeps::kMaybe;   // whether the peer keeps what comes early
   bool is_wanted_ = false;
-  bool is_repair_ = false;      // what is wanted; else a probe
+  bool is_repair_ = false;      // the wanted packet is a repair, not a probe
   bool is_open_ = false;        // no progress since it was sent
-  bool probe_is_open_ = false;  // a probe, without an answer since
-  bool was_sent_ = false;       // since the last time of going back
-  bool went_back_ = false;      // without progress since
+  bool probe_is_open_ = false;  // a probe was sent, without an answer since
+  bool was_sent_ = false;       // a packet went alone since all was last sent again
+  bool went_back_ = false;      // all was sent again, without progress since
 };
 
 }  // namespace verbena::requester

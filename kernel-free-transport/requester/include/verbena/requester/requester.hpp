@@ -3,13 +3,14 @@
 // packets, and responses into completions, in order. Owned by the queue pair and called under its
 // lock; time comes in as an argument, packets go out through the batch that it is given.
 //
-// Reliable transports keep a request until it is answered. How far each is, SendTracker says; `una`
-// is the oldest PSN that is not acknowledged.
+// Reliable transports keep a request until it is answered. SendTracker knows how far each request
+// is; `una` is the oldest PSN that is not acknowledged.
 //
-// What is missing at `una` after a NAK, or a response that shows a gap, is sent again alone: a peer
-// that keeps what came early needs no more. Of one that does not, and where several are missing in
-// a row, all from `una` on is sent again. After a short silence a probe asks (one packet; its
-// answer tells what is missing); the local ACK timeout counts retries as the specification wants.
+// After a NAK, or a response that shows a gap, the packet that is missing at `una` is sent again
+// alone: a peer that keeps what came early needs no more. If the peer does not keep it, or if
+// several packets are missing in a row, all from `una` on is sent again. After a short silence a
+// probe asks (one packet; its answer tells what is missing); the local ACK timeout counts retries
+// as the specification wants.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +45,7 @@ struct ReliabilityAttributes {
 
 class Requester {
  public:
-  // `member` is what the sink of its FlowShare hears.
+  // The sink of its FlowShare gets `member`.
   Requester(queue::Endpoint& endpoint, const SendQueue::Options& options, void* member);
 
   // --- posting ---
@@ -54,13 +55,13 @@ class Requester {
   Posted would_post(const queue::SendRequest& request) const {
     return requester::would_post(endpoint_, queue(), request);
   }
-  // The transfer of a matched rendezvous. False while there is no room.
+  // Posts the transfer of a matched rendezvous. Returns false while there is no room.
   bool post_rendezvous(const queue::Rendezvous& rendezvous);
   // Completes everything as flushed and forgets it.
   void flush();
-  // Back to the state of creation, silently.
+  // Returns silently to the state after creation.
   void reset();
-  // Where its completions free slots (SendQueue).
+  // Names the counter of the slots that its completions free (SendQueue).
   void count_freed_by(const queue::FreedSlots* freed) { tracker_.queue().count_freed_by(freed); }
 
   // --- states ---
@@ -71,39 +72,39 @@ class Requester {
     rnr_wait_.set_count(attributes.rnr_retry);
     tracker_.set_reads_most(attributes.max_rd_atomic);
   }
-  // With those that send to the same peer.
+  // Shares the path with the queue pairs that send to the same peer.
   void share_path(std::shared_ptr<FlowShare> share);
   // Gives up its turn, or its place in the queue for one.
   void give_up_turn() noexcept { turn_.give_up(); }
-  void set_sending(bool sending) { sending_ = sending; }  // RTS, SQD: true
+  void set_sending(bool sending) { sending_ = sending; }  // true in RTS and SQD
   void set_draining(bool draining) { draining_ = draining; }
   bool is_drained() const { return tracker_.is_drained(); }
 
   // --- packets and time ---
-  // Adds what may go now; true: there is more than the batch could take.
+  // Adds the packets that may go now. Returns true if there is more than the batch could take.
   bool poll_transmit(wire::TxBatch& out, TimeNs now);
-  // Nothing goes behind what was added last, for now: it requests an ACK, if it does not yet. Of a
-  // batch that was full the caller may leave that to the next one.
+  // Makes the packet that was added last request an ACK if it does not yet, because nothing follows
+  // it for now. After a full batch the caller may leave that to the next one.
   void request_ack(wire::TxBatch& out);
   bool has_urgent() const { return repair_.is_wanted() || tracker_.has_unsent(); }
-  // Only what was not sent before.
+  // Returns whether all that it has to send was not sent before.
   bool has_posted() const {
     return !repair_.is_wanted() && tracker_.has_unsent() && psns().cursor() == psns().sent();
   }
-  // What was posted waits for a turn, of which the sink will hear: nothing to be done before. Each
-  // post asks, so packets are counted only where it waits at all.
+  // Returns whether what was posted waits for a turn: there is nothing to do until the sink is
+  // told. Each post asks, so packets are counted only while the queue pair waits.
   bool awaits_turn() const { return turn_.is_awaited() && turn_.is_awaited_with(unsent_packets()); }
   void handle_response(const wire::PacketView& packet, TimeNs now);
   void handle_piggybacked_ack(const wire::PiggybackedAck& ack, TimeNs now);
   void handle_timeout(TimeNs now);
   TimeNs deadline() const;
-  // False: deadline() is no earlier than this. Quicker to ask.
+  // Returns false if deadline() is certainly not earlier than `time`. Cheaper than deadline().
   bool may_be_due_before(TimeNs time) const {
     if (!is_reliable() || rnr_wait_.is_waiting()) return true;
     return !psns().is_all_answered() && timer_.may_be_due_before(time);
   }
 
-  // New messages that were begun since the last call.
+  // Returns the new messages that were begun since the last call.
   SentCounters::Messages take_begun() noexcept { return std::exchange(begun_, {}); }
 
   // --- for status and tests ---
@@ -112,7 +113,7 @@ class Requester {
   Psn unacknowledged() const { return psns().una(); }
   std::uint32_t in_flight() const { return psns().in_flight(); }
   std::uint32_t unsent() const { return tracker_.unsent(); }
-  // Bytes of data, were all but the first request like the last one.
+  // The bytes of data that are not sent, if all requests but the first were like the last one.
   std::uint64_t unsent_bytes() const { return tracker_.unsent_bytes(endpoint_.mtu); }
   bool is_consistent() const { return tracker_.is_consistent(); }
 
@@ -121,7 +122,8 @@ class Requester {
   bool transmit_requests(wire::TxBatch& out, TimeNs now);
   bool begin(SendEntry& entry);
   bool take_turn(const SendEntry& entry) noexcept;
-  // Of what unsent_bytes() counts, or one for each request; the latter if that is a turn's worth.
+  // Returns the packets in unsent_bytes(), but at least one for each request. It counts requests
+  // only if those are enough for a turn.
   std::uint64_t unsent_packets() const;
   bool may_send(const SendEntry& entry, std::uint32_t window, TimeNs now);
   bool run_local(SendEntry& entry, wire::TxBatch& out);
@@ -132,9 +134,9 @@ class Requester {
   bool transmit_probe(wire::TxBatch& out);
   void forget_answers();
   void retire();
-  // The request in that place failed here; it completes so once all before it have completed.
+  // Fails the request at that place; it completes once all requests before it have completed.
   [[gnu::cold]] void fail_here(std::uint32_t position, queue::Status status);
-  // The oldest request failed.
+  // Fails the oldest request.
   [[gnu::cold]] void fail_head(queue::Status status);
 
   // answers.cpp
@@ -148,7 +150,8 @@ class Requester {
   bool take_data(const wire::PacketView& packet, TimeNs now);
   void keep_early(const wire::PacketView& packet, TimeNs now);
   void catch_up_with_early(TimeNs now);
-  // Everything before `upto` has arrived; false if a READ or atomic in between has no response.
+  // Everything before `upto` has arrived. Returns false if a READ or atomic before it has no
+  // response.
   bool acknowledge(Psn upto, TimeNs now);
   [[gnu::cold]] void handle_gap(TimeNs now);
   [[gnu::cold]] void repair_missing(TimeNs now);
@@ -165,7 +168,7 @@ class Requester {
   queue::Endpoint& endpoint_;
   Turn turn_;
   SendTracker tracker_;
-  SentCounters::Messages begun_;  // not taken to the port's counters yet
+  SentCounters::Messages begun_;  // not added to the port's counters yet
   Window window_;
   AckRequests ack_requests_;
   Credits credits_;
@@ -178,7 +181,7 @@ class Requester {
   bool sending_ = false;
   bool draining_ = false;
   Pacing pacing_;       // UC, UD
-  EarlyAnswers early_;  // behind a gap at `una`
+  EarlyAnswers early_;  // answers behind a gap at `una`
   Emission emission_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The wait after a peer's refusal because it had no receive (RNR NAK), and the retries that are
-// left (IBTA Vol 1, 9.7.5.2.8).
+// left after it (IBTA Vol 1, 9.7.5.2.8).
 //
 // Part of a requester; time is an argument.
 #pragma once
@@ -14,29 +14,30 @@ namespace verbena::requester {
 class RnrWait {
  public:
   static constexpr std::uint8_t kForEver = 7;
-  // So long one packet is refused before its owner is told that it waits.
+  // How long one packet is refused before the program is told that it waits.
   static constexpr TimeNs kLong = 1'000'000'000;
 
   bool is_waiting() const { return is_waiting_; }
-  // While it waits.
+  // Valid while is_waiting().
   TimeNs until() const { return until_; }
   bool is_over(TimeNs now) const { return now >= until_; }
 
-  // As the program gave it (rnr_retry).
+  // Sets what the program gave (rnr_retry).
   void set_count(std::uint8_t count) { count_ = count; }
   std::uint8_t count() const { return count_; }
   bool is_for_ever() const { return count_ == kForEver; }
 
   // There was progress: all retries may be used again.
   void renew() { left_ = count_; }
-  // The peer refused. False: no retry is left.
+  // The peer refused. Returns false if no retry is left.
   bool may_retry() {
     if (is_for_ever()) return true;
     if (left_ == 0) return false;
     --left_;
     return true;
   }
-  // Once for each packet: it has been refused for so long that this is to be told.
+  // Returns true once for each packet: when it has been refused for so long that the program is
+  // told.
   bool must_tell(Psn psn, TimeNs now) {
     if (since_ == 0 || !(psn == refused_)) {
       refused_ = psn;

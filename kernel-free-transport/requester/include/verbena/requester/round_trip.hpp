@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How long answers take: the smoothed time and its mean deviation (RFC 6298), of one packet at a
-// time that is sent for the first time and requests its answer. What is sent again is not timed:
-// which of the two was answered nobody knows.
+// How long answers take: the smoothed time and its mean deviation (RFC 6298). One packet at a time
+// is timed, when it is sent for the first time and requests its answer. A packet that is sent again
+// is not timed, because it is not known which of the two was answered.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,9 @@ class RoundTrip {
     psn_ = psn;
     sent_at_ = now;
   }
-  // Something was sent again: the time may be that of a loss. But not so often in a row: then the
-  // path has become longer, and what was sent again was only late.
+  // Something was sent again: the time that is being measured may be that of a loss, so it is
+  // dropped. It is kept after kDoubtsMost such times in a row: then the path has become longer, and
+  // what was sent again was only late.
   void doubt() {
     if (smoothed_ == 0 || doubts_ == kDoubtsMost) return;
     if (is_timing_) ++doubts_;
@@ -44,7 +45,7 @@ class RoundTrip {
     smoothed_ = smoothed_ - smoothed_ / 8 + sample / 8;
   }
   TimeNs smoothed() const { return smoothed_; }
-  // An answer that takes longer is hardly on its way. 0: nothing was timed yet.
+  // An answer that takes longer than this is hardly on its way. 0: nothing was timed yet.
   TimeNs patience() const { return smoothed_ + std::max(4 * deviation_, smoothed_); }
 
  private:

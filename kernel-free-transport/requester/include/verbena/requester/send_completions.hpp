@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the program is told of its requests: one completion for each that is signaled or failed,
-// which frees the slots of those before it.
+// What the program is told about its requests: one completion for each request that is signaled or
+// failed. It also frees the slots of the requests before it.
 //
 // Part of a requester.
 #pragma once
@@ -16,14 +16,14 @@ class SendCompletions {
  public:
   explicit SendCompletions(queue::Endpoint& endpoint) : endpoint_(endpoint) {}
 
-  // Of the oldest request of this queue. In order, and each once.
+  // Completes the oldest request of this queue. Called in order, once for each request.
   void complete(const SendQueue& queue, queue::Status status);
-  // The program is told of nothing that came before.
+  // Forgets requests of which the program will not be told.
   void forget() { unreported_ = 0; }
 
  private:
   queue::Endpoint& endpoint_;
-  std::uint16_t unreported_ = 0;  // requests done since the last completion: it frees their slots
+  std::uint16_t unreported_ = 0;  // requests whose slots the next completion frees
 };
 
 }  // namespace verbena::requester

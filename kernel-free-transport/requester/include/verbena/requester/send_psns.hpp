@@ -20,7 +20,7 @@ namespace verbena::requester {
 class SendPsns {
  public:
   SendPsns() = default;
-  // RTS with this sq_psn.
+  // Begins with this sq_psn, at RTS.
   explicit SendPsns(Psn first) : first_(first), una_(first), sent_(first), next_(first) {
     cursor_ = first;
   }
@@ -33,31 +33,31 @@ class SendPsns {
 
   bool is_all_answered() const { return una_ == sent_; }
   std::uint32_t in_flight() const { return static_cast<std::uint32_t>(sent_.distance_from(una_)); }
-  // Between the oldest that is not acknowledged and the one that is next to be sent.
+  // The PSNs between the oldest that is not acknowledged and the next one to be sent.
   std::uint32_t ahead() const { return static_cast<std::uint32_t>(cursor_.distance_from(una_)); }
-  // What is next to be sent went out before.
+  // Returns whether the next packet to be sent went out before.
   bool is_repeating() const { return cursor_.is_before(sent_); }
   bool is_consistent() const {
     return una_.is_at_or_before(sent_) && sent_.is_at_or_before(next_) &&
            cursor_.is_at_or_before(next_);
   }
 
-  // To the next request, which is sent now; its first one.
+  // Gives PSNs to the next request, which is sent now. Returns the first.
   Psn give(std::uint32_t packets) {
     cursor_ = next_;
     next_ = next_ + packets;
     return cursor_;
   }
-  // So many went out.
+  // Packets with so many PSNs went out.
   void send(std::uint32_t psns) {
     cursor_ = cursor_ + psns;
     if (cursor_.is_after(sent_)) sent_ = cursor_;
   }
   void move_cursor(Psn psn) { cursor_ = psn; }
   void acknowledge(Psn upto) { una_ = upto; }
-  // Nobody will answer what went out.
+  // No answers will come to what went out.
   void await_none() { una_ = sent_ = cursor_; }
-  // What was not sent is not going to be.
+  // What was not sent is not going to be sent.
   void skip_all() { una_ = sent_ = cursor_ = next_; }
 
  private:

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The send queue: a ring of fixed-size entries that hold a request from posting to completion,
-// with its scatter list or its inline bytes behind it; what few requests have lies beside. Owned by
-// the requester, under the queue pair's lock. Positions only grow; `head` is the oldest entry that
-// has not completed.
+// The send queue: a ring of fixed-size entries that hold a request from posting to completion, with
+// its scatter list or its inline bytes behind it. Fields that few requests need lie beside the
+// ring. Owned by the requester, under the queue pair's lock. Positions only grow; `head` is the
+// oldest entry that has not completed.
 //
 //            head              cursor (next to transmit)        tail
 //    |  done   |  sent, waiting    |  posted, not sent             |
 //
-// To the program the queue is as full as with an adapter: a request has its slot until its
-// completion, or that of a later one, was polled (freed_slots.hpp). So what is done counts until
-// then.
+// To the program the queue is as full as with an adapter: a request keeps its slot until its
+// completion, or that of a later request, was polled (freed_slots.hpp). So a completed request
+// counts until then.
 //
-// Once it is empty it begins at the ring's first entry again: of a long queue that is little used,
-// only what is used comes into the caches, and into memory.
+// When it is empty, it begins at the ring's first entry again: a long queue that is little used
+// brings only the used part into the caches, and into memory.
 #pragma once
 
 #include <cstddef>
@@ -26,10 +26,10 @@
 
 namespace verbena::requester {
 
-// What a request has that few have.
+// Fields that few requests need.
 struct Rare {
-  std::uint64_t compare = 0;      // COMPARE_SWAP; the transfer of a rendezvous: the tag
-  std::uint64_t swap_or_add = 0;  // atomics; the same: what the application gets with the tag
+  std::uint64_t compare = 0;      // COMPARE_SWAP; the transfer of a rendezvous: its tag
+  std::uint64_t swap_or_add = 0;  // atomics; a rendezvous: what the application gets with the tag
   // BIND_MW
   std::uint64_t address = 0;
   std::uint64_t length = 0;
@@ -47,17 +47,17 @@ struct SendEntry {
   std::uint64_t remote_address = 0;
   std::uint32_t remote_key = 0;  // UD: the Q_Key
   std::uint32_t immediate = 0;
-  std::uint32_t length = 0;      // of the message
+  std::uint32_t length = 0;      // length of the message
   std::uint32_t packets = 0;     // PSNs that it takes; 0: a local operation
   Psn first;                     // given at the first transmission
   std::uint32_t message = 0;     // its number in the send sequence (SSN)
-  std::uint32_t remote_qpn = 0;  // UD; XRC: the SRQ number
+  std::uint32_t remote_qpn = 0;  // UD: the peer's QPN; XRC: the SRQ number
   queue::WorkOpcode opcode = queue::WorkOpcode::kSend;
   std::uint8_t flags = 0;
   std::uint8_t sge_count = 0;
-  bool numbered : 1 = false;  // has its PSNs
+  bool numbered : 1 = false;  // its PSNs are given
   bool done : 1 = false;      // a local operation that was carried out
-  bool internal : 1 = false;  // the device's own: the transfer of a rendezvous
+  bool internal : 1 = false;  // made by the device: the transfer of a rendezvous
 
   bool is_local() const {
     return opcode == queue::WorkOpcode::kLocalInvalidate ||
@@ -66,7 +66,7 @@ struct SendEntry {
   bool is_atomic() const {
     return opcode == queue::WorkOpcode::kCompareSwap || opcode == queue::WorkOpcode::kFetchAdd;
   }
-  // Answered by data and not by a mere acknowledgement.
+  // Returns whether data answers the request, and not a mere acknowledgement.
   bool wants_response() const {
     return opcode == queue::WorkOpcode::kRead || is_atomic() ||
            opcode == queue::WorkOpcode::kFlush || opcode == queue::WorkOpcode::kAtomicWrite;
@@ -78,8 +78,8 @@ struct SendEntry {
   }
   Psn last() const { return first + (packets - 1); }
 };
-// With one buffer behind it, a cache line: of a thousand queue pairs, each finds its entries in no
-// near cache.
+// An entry with one buffer is one cache line: with a thousand queue pairs, no near cache holds the
+// entries of each.
 static_assert(sizeof(SendEntry) + sizeof(queue::Sge) == 64);
 
 class SendQueue {
@@ -96,7 +96,7 @@ class SendQueue {
   std::uint32_t capacity() const { return capacity_; }
   std::uint32_t max_sges() const { return max_sges_; }
   std::uint32_t max_inline() const { return max_inline_; }
-  // Of requests of the program's.
+  // Returns whether so many requests of the program find room.
   bool has_room_for(std::size_t requests) const {
     return held() + requests <= capacity_ || look_for_freed(requests);
   }
@@ -108,11 +108,11 @@ class SendQueue {
   SendEntry& at(std::uint32_t position) const {
     return *reinterpret_cast<SendEntry*>(raw(position));
   }
-  // Reserves the next entry, clean. Not full.
+  // Reserves the next entry, clean. The queue must not be full.
   SendEntry& push(bool internal = false);
-  // The entry of the program's that was reserved last, which is not posted after all.
+  // Takes back the entry that was reserved last for the program, which is not posted after all.
   void take_back() { --tail_; }
-  // The oldest entry, which is `head`.
+  // Removes the oldest entry, which is `head`.
   void pop(const SendEntry& head) {
     if (head.internal) [[unlikely]] {
       --internal_;
@@ -121,7 +121,7 @@ class SendQueue {
     }
     ++head_;
   }
-  // Where the slots are counted that are free again.
+  // Names the counter of the slots that are free again.
   void count_freed_by(const queue::FreedSlots* freed) {
     freed_ = freed;
     freed_before_ = freed != nullptr ? freed->total() : 0;
@@ -141,11 +141,11 @@ class SendQueue {
     return *reinterpret_cast<queue::AddressVector*>(raw(position) + sizeof(SendEntry));
   }
   const Rare& rare(std::uint32_t position) const { return rare_[position & mask_]; }
-  // To be filled: the entry's own from now on.
+  // Makes the entry's Rare, cleared, for the caller to fill.
   Rare& make_rare(std::uint32_t position);
 
  private:
-  // Slots that are not free, as last seen.
+  // Slots that were not free when they were last looked at.
   std::uint32_t held() const { return done_ - freed_seen_ + (tail_ - head_ - internal_); }
   bool look_for_freed(std::size_t requests) const {
     if (freed_ == nullptr) return false;
@@ -161,23 +161,22 @@ class SendQueue {
   std::uint32_t max_sges_;
   std::uint32_t max_inline_;
   std::uint32_t reserved_;
-  std::uint32_t internal_ = 0;  // of the device's own, now
-  std::uint32_t mask_;          // of the ring: a power of two, at least the capacity
+  std::uint32_t internal_ = 0;  // entries of the device's own requests, now
+  std::uint32_t mask_;          // the ring's size, a power of two, minus one
   std::size_t body_offset_;
   std::size_t stride_;
   struct alignas(64) Line {
     std::byte bytes[64];
   };
   std::unique_ptr<Line[]> storage_;  // allocated at the first post
-  std::unique_ptr<Rare[]> rare_;     // and at the first request of their kinds
+  std::unique_ptr<Rare[]> rare_;     // allocated at the first request that needs it
   std::uint32_t head_ = 0;
   std::uint32_t tail_ = 0;
   std::uint32_t base_ = 0;  // the position of the ring's first entry
-  // Of the program's requests: how many have completed, and how many of those had their slots
-  // freed.
+  // The program's requests that have completed, and those among them whose slots were freed.
   std::uint32_t done_ = 0;
   mutable std::uint32_t freed_seen_ = 0;
-  std::uint32_t freed_before_ = 0;  // others had, by the same count
+  std::uint32_t freed_before_ = 0;  // the counter's value when this queue began to use it
   const queue::FreedSlots* freed_ = nullptr;
 };
 

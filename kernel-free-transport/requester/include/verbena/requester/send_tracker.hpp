@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The requests of a send queue, and how far each is: which one is next to be sent and from which of
-// its packets on, which ones were answered, how many await data. A place in the queue and a PSN are
-// two names of one position; they move together, and only here.
+// its packets on, which ones were answered, and how many await data. A place in the queue and a PSN
+// are two names of one position; they move together, and only here.
 //
 //         head                     cursor                    tail       places in the queue
 //    ------|-------------------------|-------------------------|------>
 //         una                      cursor                    next       PSNs (send_psns.hpp)
 //          sent, not answered yet      to be sent, maybe again
 //
-// A request that fails here, as its buffers are gone, completes behind those before it. Until then
-// the cursor stops at it.
+// A request that fails here, because its buffers are gone, completes behind those before it. Until
+// then the cursor stops at it.
 //
 // Part of a requester.
 #pragma once
@@ -32,22 +32,22 @@ class SendTracker {
   const SendPsns& psns() const { return psns_; }
 
   // --- a connection begins and ends ---
-  // RTS: what lies in the queue gets PSNs from this one on.
+  // RTS: requests that lie in the queue get PSNs from this one on.
   void start(Psn first) {
     psns_ = SendPsns(first);
     cursor_ = queue_.head();
   }
-  // All requests have been popped, and none is awaited any more.
+  // All requests have been popped, and no answer is awaited any more.
   void skip_all();
-  // Back to the state of creation.
+  // Returns to the state after creation.
   void reset();
 
   // --- what is to be sent ---
   std::uint32_t cursor() const { return cursor_; }
   bool has_unsent() const { return cursor_ != queue_.tail(); }
-  // Requests, of which the first may have been sent in part.
+  // Requests that are not sent, of which the first may have been sent in part.
   std::uint32_t unsent() const { return queue_.tail() - cursor_; }
-  // Their bytes of data, were all but the first request like the last one.
+  // The bytes of data of those requests, if all but the first were like the last one.
   std::uint64_t unsent_bytes(std::uint32_t mtu) const;
   // The request at the cursor is sent for the first time, in so many packets.
   void number(SendEntry& entry, std::uint32_t packets) {
@@ -56,17 +56,18 @@ class SendTracker {
     entry.numbered = true;
     if (entry.wants_response()) ++responses_pending_;
   }
-  // Of the request at the cursor so many PSNs went out.
+  // So many PSNs of the request at the cursor went out.
   void sent(const SendEntry& entry, std::uint32_t psns) {
     psns_.send(psns);
     if (psns_.cursor().is_after(entry.last())) ++cursor_;
   }
-  // So many request packets may await data at a time (max_rd_atomic; at least one).
+  // Sets how many request packets may await data at a time (max_rd_atomic; at least one).
   void set_reads_most(std::uint8_t most) { reads_most_ = std::max<std::uint8_t>(most, 1); }
   bool may_ask_for_data() const { return reads_in_flight_ < reads_most_; }
-  // One was sent.
+  // A request packet was sent that asks for data.
   void asked_for_data() { ++reads_in_flight_; }
-  // Of the request at the cursor one packet went out, which nobody will answer. True: the last one.
+  // One packet of the request at the cursor went out, and no answer will come. Returns true if it
+  // was the last one.
   bool sent_unreliably(const SendEntry& entry) {
     psns_.move_cursor(psns_.cursor() + 1);
     if (!psns_.cursor().is_after(entry.last())) return false;
@@ -76,56 +77,56 @@ class SendTracker {
   }
   // The request at the cursor takes no packets, and has been carried out.
   void pass_local() { ++cursor_; }
-  // From this PSN on all is to be sent again.
+  // Everything from this PSN on has to be sent again.
   void go_back_to(Psn psn);
 
   // --- what failed here ---
-  // The request in that place failed, so the cursor stops at it.
+  // The request at that place failed, so the cursor stops at it.
   void stop_at(std::uint32_t position, queue::Status status) {
     cursor_ = position;
     failed_ = status;
   }
   bool is_stopped() const { return failed_.has_value(); }
   bool is_stopped_at_oldest() const { return failed_ && queue_.head() == cursor_; }
-  // Of the request at which it is stopped.
+  // The status of the request at which the cursor is stopped.
   queue::Status failure() const { return *failed_; }
-  // The cursor may go on. What failed here is found out again when its turn comes.
+  // The cursor may go on. A request that failed here fails again when it is sent.
   void resume() { failed_.reset(); }
 
   // --- what is answered ---
-  // Requests that were begun and await data.
+  // Returns whether requests that were begun await data.
   bool has_responses_pending() const { return responses_pending_ != 0; }
-  // How much is answered where the peer says that everything before `upto` has arrived: data that
-  // did not come is still to come.
+  // How far an answer reaches which says that everything before `upto` has arrived: data that did
+  // not come is still to come.
   struct Reach {
     Psn upto;
     bool is_complete;  // nothing in between awaits data
   };
   Reach reach_of(Psn upto) const {
     if (!psns_.una().is_before(upto)) return {psns_.una(), true};
-    // Most times nothing awaits data.
+    // Usually nothing awaits data.
     if (responses_pending_ == 0) [[likely]]
       return {upto, true};
     return reach_before_data(upto);
   }
-  // Everything before `upto` was answered. True: some of that was to be sent again.
+  // Everything before `upto` was answered. Returns true if some of that was to be sent again.
   bool acknowledge(Psn upto) {
     psns_.acknowledge(upto);
     if (!psns_.cursor().is_before(upto)) return false;
     go_back_to(upto);
     return true;
   }
-  // All data has come that so many request packets asked for.
+  // All data has come for which so many request packets asked.
   void data_came(std::uint32_t reads) { reads_in_flight_ -= std::min(reads_in_flight_, reads); }
 
   // --- what is done ---
-  // The place of the oldest request that takes packets; the queue's tail if there is none.
+  // Returns the place of the oldest request that takes packets; the queue's tail if there is none.
   std::uint32_t oldest_with_packets() const {
     std::uint32_t position = queue_.head();
     while (position != queue_.tail() && queue_.at(position).is_local()) ++position;
     return position;
   }
-  // The oldest request, if it has been answered or carried out.
+  // Returns the oldest request if it has been answered or carried out; else null.
   const SendEntry* oldest_done() const {
     if (queue_.is_empty()) return nullptr;
     const SendEntry& oldest = queue_.at(queue_.head());
@@ -133,13 +134,13 @@ class SendTracker {
         oldest.is_local() ? oldest.done : oldest.numbered && oldest.last().is_before(psns_.una());
     return is_done ? &oldest : nullptr;
   }
-  // The oldest request, which has completed, whatever came of it.
+  // Removes the oldest request, which has completed with whatever status.
   void pop(const SendEntry& oldest) {
     if (oldest.wants_response() && oldest.numbered) --responses_pending_;
     if (cursor_ == queue_.head()) ++cursor_;
     queue_.pop(oldest);
   }
-  // All that was begun is done.
+  // Returns whether everything that was begun is done.
   bool is_drained() const { return psns_.is_all_answered() && queue_.head() == cursor_; }
 
   bool is_consistent() const;
@@ -150,10 +151,10 @@ class SendTracker {
   SendQueue queue_;
   SendPsns psns_;
   std::uint32_t cursor_ = 0;
-  std::uint32_t responses_pending_ = 0;  // requests
-  std::uint32_t reads_in_flight_ = 0;    // request packets
+  std::uint32_t responses_pending_ = 0;  // requests that await data
+  std::uint32_t reads_in_flight_ = 0;    // request packets that asked for data
   std::uint8_t reads_most_ = 1;
-  std::optional<queue::Status> failed_;  // the request at the cursor, here
+  std::optional<queue::Status> failed_;  // why the request at the cursor failed here
 };
 
 }  // namespace verbena::requester

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whether the silence of a peer counts as a retry. An adapter answers whatever the processors of
-// its host do; a process may be stopped, or wait for a processor for half a second. If so nothing
-// was lost, and no retry counts. What tells is the emulator's report, and how far the peer has read
-// what was given to the path (a ring says so): one that has taken nothing since the last retry that
-// counted was kept from its processor. But a process may never come back, so patience ends.
+// Decides whether the silence of a peer counts as a retry. An adapter answers whatever the
+// processors of its host do; a process may be stopped, or wait for a processor for half a second.
+// If so, nothing was lost, and no retry counts. Two things tell: the emulator's report, and how far
+// the peer has read what was given to the path (a ring knows that). A peer that has read nothing
+// since the last retry that counted was kept from its processor. But a process may never come back,
+// so patience ends.
 //
 // Part of a requester; time is an argument.
 #pragma once
@@ -20,12 +21,12 @@ namespace verbena::requester {
 class SilentPeer {
  public:
   static constexpr TimeNs kReaderPatience = 5'000'000'000;
-  // With the emulator, which was asked what has become of the peer.
+  // The patience with the emulator, which was asked what has become of the peer.
   static constexpr TimeNs kReportPatience = 1'000'000'000;
 
   enum class Verdict : std::uint8_t { kRetryCounts, kExcused, kStopped };
 
-  // Of an answer that is overdue.
+  // Judges an answer that is overdue.
   Verdict judge(const wire::PeerReport& report, const std::optional<wire::Path::Reading>& reading,
                 TimeNs now) {
     using Standing = wire::PeerReport::Standing;
@@ -44,9 +45,9 @@ class SilentPeer {
     counted_at_ = now;
     return Verdict::kRetryCounts;
   }
-  // When a retry last counted of a peer that had read what lay there, as far as is known.
+  // When a retry last counted for a peer that had read what lay there, as far as is known.
   TimeNs counted_at() const { return counted_at_; }
-  // What has become of the process is to be told: once since the peer was heard of.
+  // Returns true if the program has to be told about the process: once since the peer was heard of.
   bool must_tell(TimeNs heard, TimeNs now) {
     if (told_at_ > heard) return false;
     told_at_ = now;
@@ -54,9 +55,9 @@ class SilentPeer {
   }
 
  private:
-  std::uint64_t given_ = 0;  // to the path, when a retry last counted
+  std::uint64_t given_ = 0;  // what the path had been given when a retry last counted
   TimeNs counted_at_ = 0;
-  TimeNs asked_since_ = 0;  // 0: nobody was, or a retry has counted since
+  TimeNs asked_since_ = 0;  // 0: the emulator was not asked, or a retry has counted since
   TimeNs told_at_ = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The turn of one queue pair among those that send to its peer (flow_share.hpp): whether it has
-// one, waits for one, or needs none, and when it must end.
+// one, waits for one, or needs none, and when the turn must end.
 //
 // Part of a requester.
 #pragma once
@@ -15,12 +15,12 @@ namespace verbena::requester {
 
 class Turn {
  public:
-  // `member` is what the sink of the share hears.
+  // The sink of the share gets `member`.
   explicit Turn(void* member) : place_(member) {}
   Turn(const Turn&) = delete;
   ~Turn() { give_up(); }
 
-  // With those that send to the same peer.
+  // Shares the peer with the queue pairs that send to it.
   void share_with(std::shared_ptr<FlowShare> share) {
     give_up();
     share_ = std::move(share);
@@ -28,19 +28,20 @@ class Turn {
   const FlowShare& share() const { return *share_; }
 
   bool is_held() const { return place_.has_turn(); }
-  // Held, but others wait and it was long: nothing new goes until the next one.
+  // Returns whether others wait and the turn was long: nothing new goes until the next turn.
   bool is_over() const { return is_over_; }
   bool is_awaited() const { return place_.waits(); }
-  // Awaited, and need not be asked for anew for so many packets.
+  // Returns whether the turn is awaited, and not to be asked for anew for so many packets.
   bool is_awaited_with(std::uint64_t packets) const { return place_.waits_with(packets); }
-  // There is nobody to share with.
+  // Returns whether no other queue pair shares the peer.
   bool is_needless() const { return place_.is_out() && share_.use_count() == 1; }
 
-  // As FlowShare::enter.
+  // Does what FlowShare::enter() does.
   bool take(std::uint64_t wanted, std::uint32_t capacity) noexcept {
     return share_->enter(place_, wanted, capacity);
   }
-  // A turn ends with a packet that requests its answer, or that would come late.
+  // A turn ends with a packet that requests its answer, because otherwise the answer would come
+  // late.
   void sent(std::uint32_t packets, bool is_answered) noexcept {
     packets_ += packets;
     if (is_answered && packets_ >= FlowShare::kPacketsPerTurn && share_->has_waiting()) [[unlikely]]
