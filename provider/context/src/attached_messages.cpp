@@ -136,8 +136,8 @@ void AttachedEngine::report_status(const control::StatusRequest& request, std::u
 
 // --- what a user asks for (`verbena event`) -----------------------------------------------------
 
-// Answers whether the event can be raised before it raises it: a program may end as soon as it has
-// it.
+// Answers whether the event can be raised, and raises it afterwards: a program may end as soon as
+// it gets the event.
 void AttachedEngine::raise_event(const control::RaiseEvent& request, std::uint32_t sequence) {
   using control::RaisedEvent;
   control::Outcome<control::Done> can = control::Done{};

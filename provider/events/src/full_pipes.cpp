@@ -10,7 +10,7 @@
 
 namespace verbena::provider {
 
-// Each report comes once, because a pipe has room as soon as it holds nothing back.
+// Has the pipe reported only once: a pipe that holds nothing back always has room.
 void FullPipes::await_room(EventPipe& pipe) noexcept {
   epoll_event event{};
   event.events = EPOLLOUT | EPOLLONESHOT;

@@ -73,8 +73,8 @@ void add_bits(sigset_t& set, unsigned bits) noexcept {
 }
 
 // Lets one thread at a time change handlers, and blocks all signals of that thread meanwhile. A
-// forked child may inherit `changing` from a thread that it does not have; the process ID in it
-// tells.
+// process ID other than our own in `changing` is left over from the parent of a fork, and is
+// overwritten.
 class Change {
  public:
   Change() noexcept {

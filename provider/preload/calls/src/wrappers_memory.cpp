@@ -4,9 +4,9 @@
 // run. Therefore nothing is allocated here, and until our own constructor has run nothing is looked
 // up: the system call is made directly.
 //
-// munmap is reported before the call, so that no other mapping can have taken the place by then. A
-// call that may fail is reported after it. madvise is not wrapped: it discards contents, and the
-// memory stays with its owner.
+// munmap is reported before the call, so that no other mapping can have taken the place by then.
+// What the other calls remove is reported after the call, because they may fail. madvise is not
+// wrapped: it discards contents, and the memory stays with its owner.
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <unistd.h>

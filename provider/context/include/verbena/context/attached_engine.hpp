@@ -33,7 +33,8 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
                  AttachedEngine* first);
   ~AttachedEngine();
 
-  // Starts the progress thread, and makes a fork pause the engine. Throws VerbRefused.
+  // Starts the progress thread, and registers the engine so that a fork pauses it. Throws
+  // VerbRefused.
   void start();
   // When this returns, no thread drives the engine any more and pending ACKs were sent.
   void stop() noexcept;

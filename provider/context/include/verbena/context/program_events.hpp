@@ -19,7 +19,7 @@ class ProgramEvents {
   // Makes the pipe, whose reading end belongs to the context. Throws VerbRefused.
   explicit ProgramEvents(ibv_context& context);
 
-  // Sets who is told when the pipe is full; null if nothing is to be told any more.
+  // Sets what is told when the pipe is full; null if nothing is to be told any more.
   void set_full_pipes(FullPipes* pipes) noexcept { pipe_.set_full_pipes(pipes); }
 
   void send(std::uint64_t element, std::uint32_t type,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The owner of an engine, of which the engine asks: to tell the application, to send to the daemon,
-// and to read the daemon's messages. Except for read_daemon(), these are called on any thread with
-// locks of the engine held, so they must neither wait nor take the engine's locks.
+// The owner of an engine. The engine asks it to tell the application, to send to the daemon, and to
+// read the daemon's messages. Except for read_daemon(), these are called on any thread with locks
+// of the engine held, so they must neither wait nor take the engine's locks.
 #pragma once
 
 #include "verbena/base/address.hpp"

@@ -23,7 +23,7 @@ class RoundClock {
     if (now_ == 0) now_ = clock_.now_or_look();
     return now_;
   }
-  // Returns the time of a few microseconds ago or later. Any thread.
+  // Returns a time that is at most a few microseconds old. Any thread.
   TimeNs recent() const noexcept { return clock_.now(); }
   TimeNs look() noexcept { return clock_.look(); }
 

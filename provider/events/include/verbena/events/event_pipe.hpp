@@ -46,7 +46,7 @@ class EventPipe {
   // affair. `fd` is an end of the pipe and stays with its owner. Returns an errno.
   int open(int fd) noexcept;
 
-  // Sets who is told when the pipe is full; called before the first event.
+  // Sets what is told when the pipe is full; called before the first event.
   void set_full_pipes(FullPipes* pipes) noexcept { full_pipes_ = pipes; }
 
   int read_end() const noexcept { return read_end_; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Tells the engine whether the application's pages are there, and accesses pages that may be
 // missing (on-demand regions) without a signal. Also accesses the memory of the process from which
-// this one imports; its addresses are marked. Any thread.
+// this one imports; that process's addresses are marked here. Any thread.
 #pragma once
 
 #include <cstddef>

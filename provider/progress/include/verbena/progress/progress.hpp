@@ -98,7 +98,7 @@ class Progress final : public Waker {
     poll_lease_.end();
   }
 
-  // The application has polled, `now` if it has read the clock.
+  // The application has polled, at `now` if it has read the clock.
   void note_poll() noexcept { sleep_.note_poll(); }
   void note_poll(TimeNs now) noexcept {
     sleep_.note_poll(now);
@@ -121,7 +121,7 @@ class Progress final : public Waker {
     if (rest == Rest::kParked || (rest == Rest::kStandingBy && !by_reader)) kick();
   }
   void note_fired() noexcept { sleep_.count_armed(-1); }
-  // The event of a queue that had no time to wait fired at once; note_fired() has counted it.
+  // Balances note_fired() for a queue whose event fired as soon as the queue was armed.
   void note_fired_at_once() noexcept { sleep_.count_armed(1); }
   void note_deadline(TimeNs deadline) noexcept {
     const Rest rest = sleep_.rest();

@@ -7,12 +7,13 @@
 //
 // A thread that may use only one processor yields before each look. Two yields are enough for a
 // peer that does the same and gives the first turn back before it has seen its packet. There are
-// two exceptions. Before Linux 6.6 a scheduler gives a thread that has slept longer than others a
-// claim to the processor that it cannot yield for a few milliseconds, and keeps if both sides then
-// run equally long. Therefore the first spin in a row lasts until this claim is used up. And if
-// yields return at once, no other thread wants the processor: the peer has one of its own, as where
-// each process is bound to one, and spinning on costs nothing. A yield that takes long has let an
-// unrelated thread run; that spin was in vain, even if the event is there afterwards.
+// two exceptions. Before Linux 6.6 the scheduler gives a thread that has slept longer than others a
+// claim to the processor. The thread cannot give this claim away for a few milliseconds, and keeps
+// it if both sides then run equally long. Therefore the first spin in a row lasts until this claim
+// is used up. And if yields return at once, no other thread wants the processor: the peer has one
+// of its own, as where each process is bound to one, and spinning on costs nothing. A yield that
+// takes long has let an unrelated thread run; that spin was in vain, even if the event is there
+// afterwards.
 //
 // Owned by the engine, used by its one blocked reader (blocked_reader.hpp).
 #pragma once

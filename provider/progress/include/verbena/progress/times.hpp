@@ -49,8 +49,8 @@ inline constexpr std::uint32_t kDeferredUntilLook = 8;
 
 // --- the progress thread ---
 inline constexpr TimeNs kThreadSpin = 20 * kUs;
-// A wake-up this long after the last packets would have come within the span of a thread that
-// spins: in a stream most of the time is the waking itself.
+// Packets that wake a sleeper within this time after the last ones would have come within the span
+// of a thread that spins: in a stream most of the time is the waking itself.
 inline constexpr TimeNs kThreadSpinOfSleeper = 3 * kThreadSpin;
 // An application that shares its processor with others has longer gaps between its polls than one
 // that has a processor of its own.
@@ -68,8 +68,8 @@ inline constexpr TimeNs kNarrowSlack = 50 * kUs;
 
 // --- a blocked reader ---
 inline constexpr TimeNs kReaderSpin = 30 * kUs;
-// What a sleeper got after this long may come within the span of a thread that spins: most of the
-// time was the waking of both sides, up to 90 us together in a virtual machine.
+// An event that a sleeper gets within this time may come within the span of a thread that spins:
+// most of the time was the waking of both sides, up to 90 us together in a virtual machine.
 inline constexpr TimeNs kReaderSpinOfSleeper = 4 * kReaderSpin;
 inline constexpr int kReaderTurns = 2;
 inline constexpr TimeNs kTurnOfNobody = 2 * kUs;
@@ -83,8 +83,8 @@ static_assert(kRoundOfWhoOnlyPolls < kTurnOfNobody && kTurnOfNobody < kThreadSpi
 static_assert(kThreadSpin <= kReaderSpin && kReaderSpin < kPollYield);
 // A poller that has yielded its processor once still holds the lease.
 static_assert(kPollYield < kLease);
-// A sleeper's span covers the spin and the waking, but not the lease: packets that come later than
-// that come to another thread.
+// A sleeper's span covers the spin and the waking, but not the lease: what comes later comes to
+// another thread.
 static_assert(kThreadSpin < kThreadSpinOfSleeper && kThreadSpinOfSleeper < kLease);
 static_assert(kReaderSpin < kReaderSpinOfSleeper && kPollYield < kReaderSpinOfSleeper);
 // Posts that follow each other are recognised before a pause would end them, and hold the lease by

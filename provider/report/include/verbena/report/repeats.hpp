@@ -2,7 +2,7 @@
 // Remembers which explanations a process has given. Lines that differ only in their numbers are of
 // one kind: a wrong Q_Key in a loop is one thing to say, not 20,000. Of each kind the first few
 // different lines are printed, then the 10th, 100th, 1000th and so on, with the count. Lines that
-// were left out after the last one are reported at the end. Not synchronised.
+// were left out after the last printed one are reported at the end. Not synchronised.
 #pragma once
 
 #include <array>

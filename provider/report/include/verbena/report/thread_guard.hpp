@@ -6,8 +6,8 @@
 
 namespace verbena::provider {
 
-// Takes care of a thread that comes here for the first time. Called by verbs that are seldom
-// called, and by what a thread that only posts and polls does once.
+// Makes a thread that comes here for the first time ready for both signals. Called by verbs that
+// are seldom called, and by what a thread that only posts and polls does once.
 bool guard_this_thread() noexcept;
 inline void note_thread() noexcept {
   static thread_local bool is_guarded = false;
