@@ -6,8 +6,8 @@
 
 namespace verbena::fault {
 
-// Each question has a draw of its own, asked or not: a fault that is added leaves the others as
-// they were.
+// Each question draws its own number, even if its chance is 0: adding a fault leaves the others
+// unchanged.
 Fate decide(const Settings& s, const PacketName& name, std::uint32_t losses) {
   Random random(hash_of({s.seed, name.sender, static_cast<std::uint64_t>(name.direction), name.says,
                          name.number, losses}));

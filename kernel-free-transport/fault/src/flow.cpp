@@ -21,7 +21,8 @@ bool is_mad(const wire::BthView& bth, std::span<const std::uint8_t> packet) {
          bth.opcode() == static_cast<std::uint8_t>(wire::Opcode::kUdSendOnly);
 }
 
-// Of a READ's answer the opcode depends on where it was asked for anew.
+// Returns the operation and the content of an AETH. It ignores the opcode, because that of a READ
+// response depends on where the READ was repeated.
 std::uint32_t what_it_says(const wire::OpcodeRow& row, std::span<const std::uint8_t> packet) {
   const auto operation = static_cast<std::uint32_t>(row.operation) << 16;
   if (row.operation != wire::Operation::kAcknowledge || packet.size() < row.header_bytes) {
@@ -97,7 +98,7 @@ PacketName Flow::name_of(const wire::Origin& origin, std::span<const std::uint8_
 
 PacketName Flow::name(const wire::Origin& origin, std::span<const std::uint8_t> packet) {
   if (!(origin == origin_)) {
-    // Another life of the queue pair: its packets are others.
+    // In another life of the queue pair its packets are other packets.
     if (origin.created != origin_.created || origin.lives != origin_.lives) {
       for (Side& side : sides_) side = {};
     }

@@ -55,7 +55,7 @@ std::string wrong_about_management(const Rule& rule) {
   return {};
 }
 
-// Whom it is told of.
+// Checks whom a raised event is about.
 std::string wrong_about_raised(const Rule& rule) {
   const std::string name = "raise=" + std::string(words::word_of(words::kRaised, rule.raised));
   const bool is_of_qp =
@@ -69,7 +69,7 @@ std::string wrong_about_raised(const Rule& rule) {
   return {};
 }
 
-// It has no packet that a condition could be about.
+// Checks an event, which has no packet that a condition could be about.
 std::string wrong_about_event(const Rule& rule) {
   const std::string name(words::word_of(words::kActions, rule.action));
   Rule allowed;
@@ -97,7 +97,7 @@ std::string wrong_about_event(const Rule& rule) {
   return {};
 }
 
-// The verbs whose first argument is a queue pair.
+// Says whether the first argument of a verb is a queue pair.
 bool is_of_queue_pair(std::string_view call) {
   for (const char* const function :
        {"ibv_attach_mcast", "ibv_bind_mw", "ibv_destroy_qp", "ibv_detach_mcast", "ibv_modify_qp",
@@ -107,7 +107,7 @@ bool is_of_queue_pair(std::string_view call) {
   return false;
 }
 
-// Calls have no packets, and are counted as such.
+// Checks a rule about calls, which have no packets but are counted like packets.
 std::string wrong_about_call(const Rule& rule) {
   Rule allowed;
   allowed.action = rule.action;
@@ -139,7 +139,7 @@ std::string wrong_about_call(const Rule& rule) {
   return {};
 }
 
-// It is for all packets of a time, which may begin with one of them.
+// Checks a line, which concerns all packets of a period. One of them may begin it.
 std::string wrong_about_line(const Rule& rule) {
   const std::string name(words::word_of(words::kActions, rule.action));
   if (!rule.is_of_line()) {
@@ -187,7 +187,7 @@ std::string wrong_about_counting(const Rule& rule) {
   return {};
 }
 
-// Where its conditions leave fewer packets than it counts.
+// Checks that the conditions leave as many packets as the rule counts.
 std::string wrong_about_number(const Rule& rule) {
   if (rule.is_of_line() || rule.by_message) return {};
   const std::uint64_t wanted = std::max(rule.nth, rule.every);
@@ -215,7 +215,7 @@ std::string wrong_about_attempt(const Rule& rule) {
   return {};
 }
 
-// Whether a packet that it strikes is to be sent again.
+// Says whether a packet that the rule acts on has to be sent again.
 bool takes(const Rule& rule) {
   switch (rule.action) {
     case Action::kDrop:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Conditions that contradict each other, or the action.
+// Finds conditions that contradict each other or the action.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace verbena::fault {
 
-// Whether packets of this opcode have what the rule's action changes.
+// Says whether packets with this opcode have what the rule's action changes.
 bool has_what_it_changes(const Rule& rule, const wire::OpcodeRow& row);
 
-// Empty: it may.
+// Returns why the rule can never fire. Empty: it may.
 std::string why_it_never_fires(const Rule& rule);
 
 }  // namespace verbena::fault

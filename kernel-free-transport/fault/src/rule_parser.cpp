@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// From words to a rule. What a rule would be that never does anything is refused.
+// Makes rules from words. A rule that could never do anything is refused.
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -19,7 +19,7 @@ using words::list_of;
 using words::value_of;
 
 using Text = std::string;
-// Empty: all is well.
+// What is wrong. Empty: nothing.
 using Complaint = std::string;
 
 constexpr std::uint64_t kCountMost = 1'000'000'000'000;
@@ -36,7 +36,7 @@ std::optional<std::uint64_t> parse_number(std::string_view text, std::uint64_t m
   return value;
 }
 
-// A decimal number and what stands behind it.
+// Parses a decimal number. Returns it with the text behind it.
 std::optional<std::pair<double, std::string_view>> parse_decimal(std::string_view text) {
   double value = 0;
   const auto [end, error] =
@@ -153,7 +153,7 @@ Complaint take_program(std::string_view key, std::string_view name, Rule& rule) 
   return {};
 }
 
-// PROGRAM:N; nothing: it has no colon.
+// Takes PROGRAM:N. Returns nothing if the text has no colon.
 std::optional<Complaint> take_place(std::string_view key, std::string_view text, Rule& rule) {
   const std::size_t colon = text.rfind(':');
   if (colon == text.npos) return std::nullopt;
@@ -220,7 +220,8 @@ Complaint take_error(std::string_view text, Rule& rule) {
   return {};
 }
 
-// These are called before anything is there that has the rules, or are answered without it.
+// Functions that run before an object with rules exists, or that are answered without such an
+// object.
 constexpr std::string_view kWithoutRules[] = {"ibv_open_device", "rdma_create_event_channel",
                                               "rdma_destroy_id", "rdma_get_cm_event"};
 
@@ -228,7 +229,7 @@ bool obeys_rules(std::string_view function) {
   return std::ranges::find(kWithoutRules, function) == std::end(kWithoutRules);
 }
 
-// Those of the library that such a name seems to be of.
+// Lists the functions of the library that the name seems to belong to.
 Text functions_like(std::string_view name) {
   const std::string_view prefix = name.starts_with("rdma_") ? "rdma_" : "ibv_";
   Text names;
@@ -319,7 +320,7 @@ const Condition kConditions[] = {
 };
 
 Complaint take_condition(const RuleWord& word, Rule& rule) {
-  // Of a file. On a line, which is how rules travel, it would be two words.
+  // A value in a file may have blanks, but rules travel as lines, where it would be two words.
   if (word.value.find_first_of(" \t\r\n") != Text::npos) {
     return Text(word.key) + "=" + quoted(word.value) +
            ": there may be no blank in it; VERBENA_ROLE gives a program another name";

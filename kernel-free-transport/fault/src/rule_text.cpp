@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// From a rule to its words.
+// Makes words from rules.
 #include <array>
 #include <cstdio>
 
@@ -12,7 +12,7 @@ namespace {
 
 using words::word_of;
 
-// In the largest unit that it is a whole number of.
+// Uses the largest unit of which the time is a whole number.
 std::string time_text(TimeNs ns) {
   constexpr std::pair<TimeNs, const char*> kUnits[] = {
       {1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}};

@@ -24,7 +24,7 @@ struct Family {
   std::uint8_t answers = 0;
 };
 
-// Longer names before those that they begin with.
+// A name comes before the shorter names that it begins with.
 const Family kFamilies[] = {
     {"SEND", {Operation::kSend}},
     {"WRITE", {Operation::kWrite}},
@@ -53,7 +53,7 @@ constexpr Word<Place> kPlaces[] = {{"FIRST", Place::kFirst},
                                    {"LAST", Place::kLast},
                                    {"ONLY", Place::kOnly}};
 
-// What stands behind the family: "_LAST", "_ONLY_IMM".
+// What follows the family: "_LAST", "_ONLY_IMM".
 struct Suffix {
   std::optional<Place> place;
   bool immediate = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The words of rules and what they stand for.
+// The words of rules and their meanings.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ inline constexpr Word<Action> kActions[] = {
     {"raise", Action::kRaise}, {"fail", Action::kFail},
 };
 
-// The speeds of lines, the largest first: bits and, as `verbena fault --rate`, bytes.
+// Units of a line's speed, the largest first: bits, and bytes as in `verbena fault --rate`.
 inline constexpr Word<double> kRates[] = {{"Gbit", 1e9}, {"Mbit", 1e6}, {"kbit", 1e3}, {"bit", 1},
                                           {"GB", 8e9},   {"MB", 8e6},   {"kB", 8e3}};
 
@@ -71,7 +71,7 @@ inline constexpr Word<Direction> kDirections[] = {
     {"management", Direction::kManagement},
 };
 
-// IBTA Vol 1, 12.6: the attributes of class 0x07.
+// The attributes of class 0x07 (IBTA Vol 1, 12.6).
 inline constexpr Word<std::uint16_t> kCmMessages[] = {
     {"REQ", 0x10},      {"MRA", 0x11},  {"REJ", 0x12},  {"REP", 0x13},
     {"RTU", 0x14},      {"DREQ", 0x15}, {"DREP", 0x16}, {"SIDR_REQ", 0x17},
@@ -92,7 +92,7 @@ std::string_view word_of(const Word<T> (&table)[N], T value) {
   }
   return "";
 }
-// "a, b or c".
+// Returns text like "a, b or c".
 template <typename T, std::size_t N>
 std::string list_of(const Word<T> (&table)[N]) {
   std::string list;
@@ -102,10 +102,10 @@ std::string list_of(const Word<T> (&table)[N]) {
   return list;
 }
 
-// Adds the opcodes that `name` means, in capitals: "SEND", "WRITE_LAST", "RC_READ_RESPONSE_MIDDLE",
-// "ACK". False: it means none.
+// Adds the opcodes that `name` (in capitals) means: "SEND", "WRITE_LAST",
+// "RC_READ_RESPONSE_MIDDLE", "ACK". Returns false if it means none.
 bool add_opcodes(std::string_view name, Opcodes& opcodes);
-// Examples of what there is.
+// Examples of opcode names.
 inline constexpr std::string_view kOpcodeExamples =
     "SEND, WRITE, READ, READ_RESPONSE, ATOMIC, ATOMIC_ACK, ACK, NAK, RNR_NAK, FLUSH, each with "
     "_FIRST, _MIDDLE, _LAST or _ONLY behind it and RC_, UC_, UD_ or XRC_ before it where there is "

@@ -19,7 +19,7 @@ bool names_opcode(const Rule& rule, const Described& packet) {
   return packet.answer == 0 || (rule.opcodes->answers & packet.answer) != 0;
 }
 
-// All that does not count.
+// Checks all conditions that do not count packets.
 bool is_about(const ActiveRule& active, const Described& packet) {
   const Rule& rule = active.rule;
   const bool is_management = packet.name.direction == Direction::kManagement;
@@ -40,7 +40,8 @@ Random draw(const ActiveRule& active, const Described& packet, std::uint64_t wha
   return Random(hash_of({active.seed, active.hash, packet.name.sender, what}));
 }
 
-// Those that a NAK of the receiver's causes leave it in the same state.
+// Returns the mark for a status. A status that a NAK causes uses that NAK, so that the receiver
+// ends in the right state.
 std::uint8_t mark_of(Completion completion) {
   switch (completion) {
     case Completion::kRemoteInvalidRequest:
@@ -130,7 +131,7 @@ Described describe(const PacketName& name, std::span<const std::uint8_t> packet)
   return described;
 }
 
-// Each so that the receiver cannot take it for another packet that it waits for.
+// Chooses values that the receiver cannot take for those of another packet that it waits for.
 void change(Field field, std::span<std::uint8_t> packet) {
   constexpr std::uint32_t kFarAhead = 1u << 22;
   std::uint8_t* const at = packet.data();
@@ -200,8 +201,8 @@ bool Script::is_on_line(const ActiveRule& active, const Described& packet, std::
   return began && packet.now - *began < rule.lasts;
 }
 
-// A chain of two states, which lasts `burst` packets on average in the one that strikes and stands
-// there for the share of packets that was asked for (Gilbert, Elliott).
+// A chain of two states (Gilbert, Elliott): it stays in the one that strikes for `burst` packets on
+// average, and is in it for the requested share of all packets.
 bool Script::goes_on_in_burst(const ActiveRule& active, const Described& packet,
                               std::uint64_t place) {
   const Rule& rule = active.rule;
@@ -225,7 +226,7 @@ bool Script::goes_on_in_burst(const ActiveRule& active, const Described& packet,
 bool Script::strikes(const ActiveRule& active, const Described& packet, std::uint64_t place,
                      std::uint32_t attempt) {
   const Rule& rule = active.rule;
-  // Asked for each packet once, and in their order.
+  // Called once for each packet, in their order.
   const bool is_in_burst =
       rule.burst != 0 && attempt == 1 && goes_on_in_burst(active, packet, place);
   if (rule.attempt != 0 && rule.attempt != attempt) return false;
@@ -278,7 +279,7 @@ Verdict Script::judge(std::span<const ActiveRule> rules, const Described& packet
     add_to(verdict, active);
     if (active.rule.action == Action::kComplete) completion = verdict.mark;
   }
-  // However often it is sent: its answer may be lost, or come late.
+  // A request keeps its mark whenever it is sent, because its answer may be lost or late.
   if (completion != 0) {
     verdict.mark = completion;
     verdict.is_taken = true;

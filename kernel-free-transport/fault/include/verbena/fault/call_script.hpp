@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Rules at work on the calls of one opened device, or of one process's librdmacm (fail=). Calls are
-// counted for each rule alone.
+// Applies rules to the calls of one opened device, or of one process's librdmacm (fail=). Each rule
+// counts calls on its own.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@ namespace verbena::fault {
 // A call as rules see it.
 struct Call {
   std::string_view function;
-  std::uint32_t place = 0;  // of its queue pair among those of the process; 0: it has none
+  std::uint32_t place = 0;  // its queue pair is the n-th of the process; 0: none
   Qpn qp{};
   TimeNs now = 0;
 };
 
 class CallScript {
  public:
-  // In place of those before. One that stays, by its id, goes on counting.
+  // Replaces the rules. A rule that stays (same ID) continues its count.
   void set_rules(std::vector<ActiveRule> rules);
   bool names(std::string_view function) const;
   bool has(std::uint64_t rule) const;
-  // With which errno it fails; 0: it does not.
+  // Returns the errno that the call fails with; 0: it does not fail.
   int judge(const Call& call);
 
  private:
   std::vector<ActiveRule> rules_;
-  std::map<std::uint64_t, std::uint64_t> calls_;  // by rule
+  std::map<std::uint64_t, std::uint64_t> calls_;  // counts by rule
 };
 
 }  // namespace verbena::fault

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What happens to a packet when faults are injected: a pure function of the seed, of what the
-// packet is called, and of how many times it was lost before. No stream of draws, which threads
-// that come in another order would take in another order.
+// What happens to a packet when faults are injected: a pure function of the seed, the packet's
+// name, and how many times it was lost before. It does not draw from a common random stream,
+// because threads that send in another order would get other numbers.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace verbena::fault {
 
-// Chances in parts per million.
+// Faults by chance. Chances are in parts per million.
 struct Settings {
   std::uint32_t drop_ppm = 0;
   std::uint32_t corrupt_ppm = 0;
@@ -19,8 +19,8 @@ struct Settings {
   std::uint32_t reorder_ppm = 0;  // held back for reorder_ns while others pass
   TimeNs reorder_ns = 200'000;
   TimeNs delay_ns = 0;
-  TimeNs jitter_ns = 0;                // up to this much more delay, evenly
-  std::uint64_t bytes_per_second = 0;  // 0: no limit; packets from BTH to ICRC count
+  TimeNs jitter_ns = 0;                // up to this much more delay, evenly distributed
+  std::uint64_t bytes_per_second = 0;  // 0: no limit; counts from BTH to ICRC
   std::uint64_t seed = 0;
 
   bool is_none() const {
@@ -32,28 +32,28 @@ struct Settings {
 
 enum class Direction : std::uint8_t { kRequest, kResponse, kManagement };
 
-// A packet's name: the same in every run of the same program, on every link, however packets are
-// packed and whenever they are acknowledged.
+// A packet's name. It is the same in every run of a program, on every link, however packets are
+// batched and whenever they are acknowledged.
 struct PacketName {
   std::uint64_t sender = 0;  // names the queue pair
   Direction direction = Direction::kRequest;
-  std::uint32_t says = 0;    // of a response or management datagram: what it says
-  std::uint64_t number = 0;  // counts from the sender's first packet in this direction
+  std::uint32_t says = 0;    // content of a response or management datagram
+  std::uint64_t number = 0;  // counted from the sender's first packet in this direction
   bool operator==(const PacketName&) const = default;
 };
 
 struct Fate {
   bool is_lost = false;
-  std::optional<std::uint32_t> damaged_bit;  // to be taken modulo the packet's length
+  std::optional<std::uint32_t> damaged_bit;  // modulo the packet's length
   bool is_doubled = false;
   bool is_reordered = false;
-  TimeNs delay_ns = 0;  // with jitter; what reordering and the rate add is not in it
+  TimeNs delay_ns = 0;  // with jitter, but without reordering and rate
 
   bool arrives() const { return !is_lost && !damaged_bit; }
   bool operator==(const Fate&) const = default;
 };
 
-// `losses`: how many times this packet did not arrive before.
+// Returns the fate of a packet that did not arrive `losses` times before.
 Fate decide(const Settings& settings, const PacketName& name, std::uint32_t losses);
 
 }  // namespace verbena::fault

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A hash of several numbers, the same on every machine.
+// Hashes of numbers and of text, the same on every machine.
 #pragma once
 
 #include <cstdint>
