@@ -14,7 +14,7 @@ static_assert(+IBV_QP_STATE == +qp::kMaskState && +IBV_QP_DEST_QPN == +qp::kMask
               +IBV_QP_ALT_PATH == +qp::kMaskAlternatePath && +IBV_QP_CAP == +qp::kMaskCapabilities);
 
 qp::State state_of(ibv_qp_state state) {
-  // Values outside the enumeration were refused before.
+  // The caller of the verb has refused values outside the enumeration (verbs/src/state.cpp).
   return static_cast<qp::State>(state);
 }
 
