@@ -16,7 +16,7 @@ using Packing = wire::Path::Packing;
 
 void Answers::allow(std::uint8_t max_dest_rd_atomic) {
   const std::size_t bound = std::max<std::size_t>(max_dest_rd_atomic, 1);
-  // A repeated request may find its first answer, or answers to what came after, still in line.
+  // A repeated request may find its first answer, or answers to later requests, still in line.
   line_.reserve(2 * bound);
   saved_.resize(bound);
 }
@@ -148,10 +148,10 @@ void Answers::write_headers(const Response& r, const Piece& piece, std::uint8_t 
   if (row.atomic_ack_eth) wire::AtomicAckEth{r.original}.write_to(at + row.atomic_ack_eth_at);
 }
 
-// Data of plain memory is borrowed by its packet or summed while it is copied, as that of requests
-// is; but not both, as its owner may change it at any time. An answer that is given again is
-// copied: what was borrowed may be missing, and its packet was lost for that. What is missing
-// already is refused here and now: nobody would ask again once a later request is refused.
+// Data of plain memory is borrowed by its packet, or summed while it is copied, as for requests;
+// but not both, because its owner may change it at any time. An answer that is given again is
+// copied: if borrowed bytes were missing, the packet was lost for that. What is missing already is
+// refused here and now, because the peer would not ask again once a later request is refused.
 std::optional<memory::Refusal> Answers::put_payload(const Response& r, const Piece& piece,
                                                     const memory::AccessRequest& request,
                                                     std::uint8_t* to, Carried& carried) {
@@ -231,13 +231,13 @@ bool Answers::send(const Position& position, wire::TxBatch& out, std::optional<G
     if (result == Emit::kDropped) line_.clear();
     if (result != Emit::kSent) return true;
     if (r.sent != r.packets) continue;
-    // What it answers is acknowledged with it.
+    // The answer also acknowledges its request.
     if (!r.repeated) told_ = r.message;
     line_.pop();
   }
   if (ack_pending_ && !nak_pending_ && !emit_ack(position, out)) return true;
   if (nak_pending_) {
-    // A NAK acknowledges all before it.
+    // A NAK acknowledges everything before it.
     if (!emit_aeth(nak_, position.expected, position.messages, out)) return true;
     nak_pending_ = false;
   }

@@ -13,8 +13,8 @@ namespace verbena::responder {
 
 namespace {
 
-// What programs on Ethernet find in a completion's service level, as mlx5 adapters have it: that
-// there was a UDP header, and behind which kind of IP header.
+// What programs on Ethernet find in a completion's service level, as on mlx5 adapters: that there
+// was a UDP header, and behind which kind of IP header.
 constexpr std::uint8_t kOfUdpIpv4 = 8 | 2;
 constexpr std::uint8_t kOfUdpIpv6 = 8 | 1;
 
@@ -54,8 +54,8 @@ GrhBytes grh_of(const wire::RxDatagram& datagram, std::optional<std::uint32_t> f
 
 }  // namespace
 
-// The first 40 bytes of a UD receive belong to the GRH; where an IPv4 header came, that is the last
-// of it.
+// The first 40 bytes of a UD receive belong to the GRH. If there was an IPv4 header, it is at the
+// end of them.
 void take_datagram(queue::Endpoint& endpoint, ReceiveInUse& receive, const wire::PacketView& packet,
                    const wire::RxDatagram& datagram, std::optional<ReceiveInUse::Failed>& failed) {
   const auto drop = [&endpoint](DropReason reason) { endpoint.drops->count(reason); };

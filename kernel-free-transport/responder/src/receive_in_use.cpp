@@ -52,7 +52,7 @@ bool ReceiveInUse::append(const Payload& payload, std::optional<Failed>& failed)
   return is_done;
 }
 
-// Into one of none or several buffers.
+// Appends to a receive that has none or several buffers.
 bool ReceiveInUse::append_to_list(const Payload& payload, std::optional<Failed>& failed) {
   const std::size_t size = payload.size();
   std::uint64_t offset = filled_;
@@ -71,8 +71,8 @@ bool ReceiveInUse::append_to_list(const Payload& payload, std::optional<Failed>&
   return true;
 }
 
-// `length` bytes of the payload, from one of its bytes on, to what lies so far behind the begin of
-// `sge`. Receives belong to the domain of their queue.
+// Puts `length` bytes of the payload, from byte `from` on, at `offset` in the buffer `sge`.
+// Receives belong to the domain of their queue.
 bool ReceiveInUse::put(const queue::Sge& sge, std::uint64_t offset, const Payload& payload,
                        std::size_t from, std::size_t length, std::optional<Failed>& failed) {
   const memory::DomainId domain = srq() != nullptr ? srq()->domain : endpoint_.domain;
@@ -181,7 +181,7 @@ void ReceiveInUse::flush_one(std::uint64_t id) {
   if (queue::CompletionQueue* cq = completion_queue()) cq->push(c, false);
 }
 
-// A shared queue outlives the queue pair.
+// Gives the receive's slot back, because a shared queue outlives the queue pair.
 void ReceiveInUse::give_up() {
   if (std::exchange(is_active_, false)) {
     queue::Completion c;
@@ -191,7 +191,7 @@ void ReceiveInUse::give_up() {
 }
 
 void ReceiveInUse::note_slot(queue::Completion& completion) const {
-  // A tagged buffer had none.
+  // A tagged buffer has no slot.
   if (tagged_.is_matched()) return;
   const bool goes_there = srq() != nullptr && srq()->cq != nullptr;
   completion.account = goes_there ? srq()->account : endpoint_.receive_account;

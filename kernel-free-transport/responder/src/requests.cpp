@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Carrying out requests: receives, remote memory, atomics.
+// Carries out requests: on receives, on remote memory, atomics.
 #include "verbena/queue/payload.hpp"
 #include "verbena/responder/responder.hpp"
 
@@ -85,8 +85,8 @@ bool Responder::execute_uc_send(const wire::PacketView& packet) {
 
 // --- RDMA WRITE --------------------------------------------------------------------------------
 
-// What a queue pair is not set up for is an invalid request, as an opcode is that it does not know;
-// an access error is of a key.
+// An operation that the queue pair is not set up for is an invalid request, like an unknown opcode.
+// An access error is about a key.
 bool Responder::may_access(std::uint32_t flag, const char* what) {
   if ((endpoint_.access_flags & flag) != 0) return true;
   const ShortText why("%s, but the qp_access_flags of this queue pair lack %s (they are %s)", what,
@@ -108,7 +108,7 @@ bool Responder::execute_write(const wire::PacketView& packet) {
     if (write_.length != 0) {
       auto whole = endpoint_.memory->pin(range(0, write_.length));
       if (!whole.ok()) return refuse_access("RDMA WRITE", range(0, write_.length), whole.error());
-      // The only packet writes all of it, with nothing to wait for.
+      // The only packet writes all of it, and needs no receive.
       if (row.ends_message && !row.immediate) target = std::move(*whole);
     }
   }
@@ -241,7 +241,7 @@ bool Responder::execute_atomic(const wire::PacketView& packet) {
   return true;
 }
 
-// Eight bytes that become visible as one (annex A19).
+// Writes eight bytes that become visible as one (annex A19).
 bool Responder::execute_atomic_write(const wire::PacketView& packet) {
   if (!may_access(memory::kRemoteWrite, "ATOMIC WRITE")) return false;
   const wire::Reth reth = packet.reth();
@@ -259,7 +259,7 @@ bool Responder::execute_atomic_write(const wire::PacketView& packet) {
   return true;
 }
 
-// All earlier writes are in memory already; what is left is to check the range and to answer.
+// All earlier writes are in memory already, so this checks the range and answers.
 bool Responder::execute_flush(const wire::PacketView& packet) {
   const wire::Feth feth = packet.feth();
   const wire::Reth reth = packet.reth();

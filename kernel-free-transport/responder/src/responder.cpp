@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Sequence, order and length of requests: RC and XRC (IBTA Vol 1, 9.7.4.1), UC (9.8.2.2).
+// Checks sequence, order and length of requests: RC and XRC (IBTA Vol 1, 9.7.4.1), UC (9.8.2.2).
 #include "verbena/responder/responder.hpp"
 
 #include "verbena/responder/datagrams.hpp"
@@ -135,14 +135,15 @@ void Responder::handle_in_sequence(const wire::PacketView& packet) {
   }
 }
 
-// The message that is arriving must go on as it began, and a new one must begin.
+// Returns whether the packet goes on as the arriving message began, or begins one if none is
+// arriving.
 bool Responder::continues_message(const wire::OpcodeRow& row) const {
   if (row.starts_message) return message_ == Message::kNone;
   return message_ == (row.operation == Operation::kSend ? Message::kSend : Message::kWrite);
 }
 
-// First and Middle fill the path MTU exactly, Last has at least a byte, none has more. One that
-// stands for several is as long as they are, of which only the last need not be full.
+// First and Middle fill the path MTU exactly, Last has at least a byte, none has more than the MTU.
+// A merged packet is as long as those that it stands for, of which only the last need not be full.
 bool Responder::has_right_length(const wire::PacketView& packet) const {
   const std::uint64_t length = packet.data_length;
   const Place place = packet.row->place;
@@ -174,7 +175,7 @@ ShortText Responder::words_on_length(const wire::PacketView& packet) const {
       endpoint_.mtu);
 }
 
-// XRC: the SRQ that the request names.
+// XRC: finds the SRQ that the request names.
 bool Responder::find_shared(const wire::PacketView& packet) {
   const std::uint32_t number = packet.xrceth().srqn;
   queue::SharedReceive* shared = endpoint_.shared == nullptr
@@ -187,9 +188,9 @@ bool Responder::find_shared(const wire::PacketView& packet) {
   return refuse(NakCode::kInvalidRequest, std::nullopt, why.c_str());
 }
 
-// What overtook others waits for them. That something is lost is told when so many have come behind
-// it that it should have come, too, or when the peer waits for an answer. (An XRC receiver's
-// requests may be another process's.)
+// An early packet waits for those that it overtook. The gap is reported when so many packets have
+// come behind it that the missing one should have come as well, or when the peer waits for an
+// answer. (An XRC receiver keeps none: its requests may be another process's.)
 void Responder::handle_early(const wire::PacketView& packet) {
   if (early_.is_empty()) early_ack_request_ = false;
   const bool is_kept = endpoint_.transport == Transport::kRc && !not_ready_ &&
@@ -199,7 +200,7 @@ void Responder::handle_early(const wire::PacketView& packet) {
   if (!is_kept || early_ack_request_ || early_.tells_of_loss()) report_gap();
 }
 
-// The gap before them is filled.
+// Handles the early packets when the gap before them is filled.
 void Responder::catch_up_with_early() {
   while (!dead_) {
     const auto packet = early_.take(position_.expected);
@@ -215,7 +216,7 @@ void Responder::forget_early() {
   early_ack_request_ = false;
 }
 
-// Told once; what follows the gap says nothing new (9.7.5.2.8, 9.7.4.1.1).
+// Reports a gap once; what follows the gap says nothing new (9.7.5.2.8, 9.7.4.1.1).
 void Responder::report_gap() {
   if (gap_reported_ || not_ready_) return;
   gap_reported_ = true;
@@ -236,7 +237,7 @@ void Responder::handle_duplicate(const wire::PacketView& packet) {
     default:
       break;
   }
-  // A part of it is new: it was repeated from where a peer stood that has heard less than was said.
+  // A part of the packet is new: the peer repeated it from the last PSN that it has heard of.
   const auto behind = static_cast<std::uint32_t>(position_.expected.distance_from(packet.bth.psn));
   if (packet.psns > behind && !gap_reported_ && !not_ready_) return report_gap();
   answers_.set_ack_pending(true);
@@ -248,7 +249,7 @@ void Responder::repeat_read(const wire::PacketView& packet) {
   if (reth.length > kMessageMax) return;
   const std::uint32_t packets = packets_of(reth.length);
   const Psn psn = packet.bth.psn;
-  // It must lie wholly in what was asked for before.
+  // The READ must lie wholly in what was asked for before.
   if (!packet.payload.empty() ||
       packets > static_cast<std::uint32_t>(position_.expected.distance_from(psn))) {
     return;
@@ -272,11 +273,11 @@ void Responder::repeat_read(const wire::PacketView& packet) {
 
 // --- UC ----------------------------------------------------------------------------------------
 
-// After a gap everything up to the next start of a message is dropped. The receive that a broken
+// After a gap, everything up to the next start of a message is dropped. The receive that a broken
 // message had begun to fill serves the next one.
 void Responder::handle_uc(const wire::PacketView& packet) {
   const wire::OpcodeRow& row = *packet.row;
-  // Later than what came after it: a network's duplicate or straggler.
+  // The packet comes later than its successors: a network's duplicate or straggler.
   if (packet.bth.psn.is_before(position_.expected)) {
     note_foreign_psn(packet.bth.psn);
     return endpoint_.drops->count(DropReason::kDuplicate);
@@ -322,12 +323,12 @@ void Responder::note_foreign_psn(Psn psn) {
                  endpoint_.peer.value(), psn.value(), position_.expected.value());
 }
 
-// A fault wants it, and the peer hears of it as if this end had a reason of its own.
+// An injected fault asks for this, and the peer hears of it as if this end had a reason of its own.
 void Responder::refuse_as_marked(std::uint8_t mark) {
   using wire::NakMark;
   constexpr const char* kWhy = "an injected rule (nak=, complete=) asks for it";
   if (mark > wire::kStatusCodes) {
-    gap_reported_ = true;  // what comes behind it brings no other NAK
+    gap_reported_ = true;  // packets behind it bring no other NAK
     return answers_.set_nak_pending(
         wire::Aeth::nak(static_cast<NakCode>(mark), position_.messages));
   }
@@ -350,7 +351,8 @@ void Responder::refuse_as_marked(std::uint8_t mark) {
   refuse(NakCode::kRemoteOperational, queue::AsyncEvent::kQpFatal, kWhy);
 }
 
-// A NAK that ends the connection. UC and UD have no NAK: their queue pair ends in silence.
+// Sends a NAK that ends the connection. UC and UD have no NAK: there the queue pair ends in
+// silence.
 bool Responder::refuse(NakCode code, std::optional<queue::AsyncEvent> event, const char* why) {
   if (!is_reliable(endpoint_.transport)) {
     queue::blame(endpoint_, "a message of the peer cannot be taken in: %s", why);
@@ -372,7 +374,7 @@ bool Responder::refuse_access(const char* what, const memory::AccessRequest& req
   return refuse(NakCode::kRemoteAccess, queue::AsyncEvent::kQpAccessError, why.c_str());
 }
 
-// Another READ or atomic operation.
+// Refuses another READ or atomic operation.
 bool Responder::refuse_one_more() {
   const ShortText why(
       "more READs and atomics are outstanding than max_dest_rd_atomic = %u allows "
@@ -381,7 +383,7 @@ bool Responder::refuse_one_more() {
   return refuse_request(why.c_str());
 }
 
-// There is no receive.
+// Refuses a message because there is no receive.
 bool Responder::refuse_not_ready() {
   not_ready_ = true;
   answers_.set_nak_pending(wire::Aeth::rnr_nak(attributes_.min_rnr_timer, position_.messages));

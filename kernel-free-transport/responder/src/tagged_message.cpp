@@ -36,8 +36,8 @@ void TaggedMessage::strip(queue::Payload& payload, bool is_first) const {
   if (kind_ == Kind::kEager && is_first) payload.skip(kTagHeaderSize);
 }
 
-// The tag is told where a tagged buffer matched it; otherwise it is in the message, whose header
-// stands in the plain buffer.
+// The completion tells the tag if a tagged buffer matched it. Otherwise the program finds the tag
+// in the message, whose header stands in the plain buffer.
 void TaggedMessage::finish(queue::Completion& c, const queue::ActiveReceive& receive,
                            queue::Endpoint& endpoint) const {
   if (is_matched()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// UD: a datagram goes into a receive, behind the 40 bytes of its GRH, or is dropped, with its
-// reason counted.
+// UD: puts a datagram into a receive, behind the 40 bytes of its GRH, or drops it and counts the
+// reason.
 //
 // Part of a responder.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace verbena::responder {
 
-// What has `failed` ends the queue pair: the receive cannot be written to.
+// If the receive cannot be written to, sets `failed`: the queue pair then ends.
 void take_datagram(queue::Endpoint& endpoint, ReceiveInUse& receive, const wire::PacketView& packet,
                    const wire::RxDatagram& datagram, std::optional<ReceiveInUse::Failed>& failed);
 

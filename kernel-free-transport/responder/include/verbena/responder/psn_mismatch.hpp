@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whether the peer counts otherwise: its sq_psn is not this queue pair's rq_psn. A packet that gets
-// lost is repeated; one that comes again and again, and never was expected, is of such a peer.
+// Detects a peer that counts PSNs otherwise: its sq_psn is not this queue pair's rq_psn. A packet
+// that gets lost is repeated; a packet that comes again and again, and was never expected, comes
+// from such a peer.
 //
 // Part of a responder.
 #pragma once
@@ -13,14 +14,15 @@ namespace verbena::responder {
 
 class PsnMismatch {
  public:
-  // At RTR.
+  // Begins anew at RTR.
   void start() {
     is_in_step_ = false;
     count_ = 0;
   }
-  // Something expected has come: whatever comes now, the ends have begun alike.
+  // An expected packet has come: both ends have begun with the same PSN, whatever comes later.
   void note_expected() { is_in_step_ = true; }
-  // True, once: now it is certain. `repeats`: the peer sends the same packet until it is answered.
+  // Returns true once, when the mismatch is certain. `repeats`: the peer sends the same packet
+  // until it is answered.
   [[gnu::cold]] bool note_foreign(Psn psn, bool repeats) {
     constexpr std::uint8_t kBeyondDoubt = 3;
     if (is_in_step_) return false;
@@ -30,7 +32,7 @@ class PsnMismatch {
   }
 
  private:
-  Psn last_;  // that was not expected
+  Psn last_;  // the last one that was not expected
   std::uint8_t count_ = 0;
   bool is_in_step_ = false;
 };

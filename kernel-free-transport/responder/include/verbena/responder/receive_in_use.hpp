@@ -23,17 +23,17 @@
 
 namespace verbena::responder {
 
-// Whom a receive's completion names as its sender.
+// The sender that a receive's completion names.
 struct Sender {
   Qpn qpn;
   std::uint16_t lid = 0;
   std::uint8_t service_level = 0;
-  bool has_grh = false;  // the receive begins with it
+  bool has_grh = false;  // the receive begins with a GRH
 };
 
 class ReceiveInUse {
  public:
-  // Why a receive has failed, and what a peer that waits for an answer is told.
+  // Why a receive has failed, and the NAK for a peer that waits for an answer.
   struct Failed {
     wire::NakCode code;
     ShortText why;
@@ -41,54 +41,55 @@ class ReceiveInUse {
 
   explicit ReceiveInUse(queue::Endpoint& endpoint) : endpoint_(endpoint) {}
 
-  // XRC: the SRQ that the messages from now on are for; null: the queue pair's own queue.
+  // XRC: sets the SRQ that the messages from now on are for; null: the queue pair's own queue.
   void lead_to(queue::SharedReceive* shared) { shared_ = shared; }
-  // That SRQ is about to be destroyed. False: it was another.
+  // The SRQ is about to be destroyed. Returns false if the messages are for another one.
   bool forget(const queue::SharedReceive* shared);
 
   bool is_active() const { return is_active_; }
   std::uint64_t filled() const { return filled_; }
   std::uint64_t capacity() const { return receive_->capacity; }
   std::uint64_t id() const { return receive_->id; }
-  // The domain of the memory that a request names (XRC: that of the SRQ).
+  // The domain of the memory that a request names (XRC: the SRQ's).
   memory::DomainId remote_domain() const {
     return shared_ != nullptr ? shared_->domain : endpoint_.domain;
   }
 
-  // For a message that begins (or, for a WRITE, ends) with this packet, whose data has this start;
-  // false when there is none.
+  // Takes a receive for a message that begins (or, for a WRITE, ends) with this packet, and whose
+  // data begins with `start`. Returns false if there is no receive.
   bool take(const wire::PacketView& packet, std::span<const std::uint8_t> start);
   // Another message takes the place of one that was not completed.
   void begin_anew() { filled_ = 0; }
-  // Appends the packet's data, less the headers of a tagged message. False: it has failed, and was
-  // completed so. (By reference: it is large, and each packet comes this way.)
+  // Appends the packet's data, less the headers of a tagged message. Returns false if the receive
+  // has failed, and was completed with that error. (`failed` is a reference because it is large,
+  // and each packet comes this way.)
   bool fill(const wire::PacketView& packet, std::optional<Failed>& failed);
   bool append(const queue::Payload& payload, std::optional<Failed>& failed);
   void complete(const wire::PacketView& packet, queue::CompletionOpcode opcode,
                 std::uint32_t length, const Sender& sender);
   [[gnu::cold]] void fail(queue::Status status, const char* why);
 
-  // It and, unless they are shared, the posted ones complete as flushed.
+  // Completes the receive in use as flushed, and, unless they are shared, the posted ones.
   void flush();
-  // It will not complete.
+  // Gives the receive up: it will not complete.
   void give_up();
 
  private:
   bool append_to_list(const queue::Payload& payload, std::optional<Failed>& failed);
   bool put(const queue::Sge& sge, std::uint64_t offset, const queue::Payload& payload,
            std::size_t from, std::size_t length, std::optional<Failed>& failed);
-  // Both false.
+  // Both return false.
   [[gnu::cold]] bool outgrow(std::size_t more, std::optional<Failed>& failed);
   [[gnu::cold]] bool spoil(const memory::AccessRequest& request, memory::Refusal refusal,
                            std::optional<Failed>& failed);
-  // The SRQ that its completion may go by.
+  // The SRQ that the receive is from; null if it is from the queue pair's own queue.
   const queue::SharedReceive* srq() const { return shared_ != nullptr ? shared_ : endpoint_.srq; }
   queue::ReceiveQueue* receives() const {
     return shared_ != nullptr ? &shared_->queue : endpoint_.receives;
   }
   queue::CompletionQueue* completion_queue() const;
   void flush_one(std::uint64_t id);
-  // Its completion frees its slot.
+  // Makes the completion free the receive's slot.
   void note_slot(queue::Completion& completion) const;
 
   queue::Endpoint& endpoint_;

@@ -33,31 +33,32 @@ class Responder {
   explicit Responder(queue::Endpoint& endpoint);
 
   void start(Psn expected);  // RTR
-  // Goes on behind requests that others have carried out.
+  // Continues behind requests that other processes have carried out.
   void resume_at(Psn expected, std::uint32_t message_count);
   bool is_in_message() const { return message_ != Message::kNone; }
-  // Before the queue pair goes: the receive in use will not complete.
+  // Called before the queue pair goes: the receive in use will not complete.
   void give_up_receive() { receive_.give_up(); }
-  // `resize`: max_dest_rd_atomic changed; what was saved for repetition is forgotten.
+  // `resize`: max_dest_rd_atomic has changed, so what was saved for repetition is forgotten.
   void set_attributes(const ResponderAttributes& attributes, bool resize = true);
   void reset();
-  // The receive in use and, unless they are shared, the posted ones complete as flushed.
+  // Completes the receive in use as flushed, and, unless they are shared, the posted ones.
   void flush();
 
   // An XRC SRQ is about to be destroyed.
   void forget(const queue::SharedReceive* shared);
 
-  // Requests only. Reports failures through the endpoint.
+  // Handles a request. Reports failures through the endpoint.
   void handle_request(const wire::PacketView& packet, const wire::RxDatagram& datagram);
-  // True: there is more than the batch could take.
+  // Returns true if there is more than the batch could take.
   bool poll_transmit(wire::TxBatch& out);
-  // Whether an acknowledgement may go before a request: who answers a message acknowledges it then,
-  // also if its sender did not request it, as an adapter has by that time.
+  // Returns whether an acknowledgement may go in front of a request. A program that answers a
+  // message acknowledges it then, even if its sender did not request that: an adapter has done so
+  // by that time.
   bool may_acknowledge() const { return answers_.may_acknowledge(position_); }
-  // It goes now, if there is room.
+  // Adds the acknowledgement to the batch if there is room.
   void acknowledge(wire::TxBatch& out) { answers_.acknowledge(position_, out); }
   bool has_pending_answers() const { return answers_.are_pending(); }
-  // More than an acknowledgement that may wait for company.
+  // Returns whether more is pending than an acknowledgement that may be held back.
   bool has_urgent_answers() const { return answers_.are_urgent(); }
 
   Psn expected_psn() const { return position_.expected; }
@@ -82,7 +83,8 @@ class Responder {
 
   [[gnu::cold]] void note_foreign_psn(Psn psn);
   [[gnu::cold]] void refuse_as_marked(std::uint8_t mark);
-  // Each true: the packet is in order, of a right length, for an SRQ that is there.
+  // Checks that return true if the packet is in order, has a right length, is for an SRQ that
+  // exists.
   bool continues_message(const wire::OpcodeRow& row) const;
   bool has_right_length(const wire::PacketView& packet) const;
   [[gnu::cold]] ShortText words_on_length(const wire::PacketView& packet) const;
@@ -97,7 +99,7 @@ class Responder {
   bool execute_atomic(const wire::PacketView& packet);
   bool execute_atomic_write(const wire::PacketView& packet);
   bool execute_flush(const wire::PacketView& packet);
-  // UC: false when it was dropped, or the receive has failed.
+  // UC: both return false if the packet was dropped, or the receive has failed.
   bool execute_uc_send(const wire::PacketView& packet);
   bool execute_uc_write(const wire::PacketView& packet);
   [[gnu::cold]] bool drop_unreceived();
@@ -118,13 +120,13 @@ class Responder {
     return length <= endpoint_.mtu ? 1 : (length + endpoint_.mtu - 1) / endpoint_.mtu;
   }
 
-  // Always false, so that a check may end in it.
+  // Always returns false, so that a check may end with it.
   [[gnu::cold]] bool refuse(wire::NakCode code, std::optional<queue::AsyncEvent> event,
                             const char* why);
   [[gnu::cold]] bool refuse_request(const char* why) {
     return refuse(wire::NakCode::kInvalidRequest, queue::AsyncEvent::kQpRequestError, why);
   }
-  // Memory that the peer may not reach so.
+  // Refuses access to memory that the peer may not reach in this way.
   [[gnu::cold]] bool refuse_access(const char* what, const memory::AccessRequest& request,
                                    memory::Refusal refusal);
   [[gnu::cold]] bool refuse_one_more();
@@ -134,18 +136,18 @@ class Responder {
   ResponderAttributes attributes_;
   Position position_;
 
-  Message message_ = Message::kNone;  // the one that is arriving
-  wire::Reth write_;                  // where it goes, for a WRITE
-  std::uint64_t written_ = 0;         // its bytes so far
+  Message message_ = Message::kNone;  // the kind of message that is arriving
+  wire::Reth write_;                  // where a WRITE goes
+  std::uint64_t written_ = 0;         // bytes of a WRITE so far
   ReceiveInUse receive_;
   Answers answers_;
 
-  wire::EarlyPackets early_;  // behind a gap at the expected PSN
+  wire::EarlyPackets early_;  // packets behind a gap at the expected PSN
   PsnMismatch mismatch_;
   bool gap_reported_ : 1 = false;       // a sequence NAK went out for the expected PSN
-  bool early_ack_request_ : 1 = false;  // of one of the early packets
+  bool early_ack_request_ : 1 = false;  // an early packet requests an acknowledgement
   bool not_ready_ : 1 = false;          // an RNR NAK went out for the expected PSN
-  bool dead_ : 1 = false;               // a fatal NAK went out: silence
+  bool dead_ : 1 = false;               // a fatal NAK went out: nothing is answered any more
 };
 
 }  // namespace verbena::responder

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Answers with data that wait to be sent, in the order of their PSNs: of READs, atomics and what is
-// answered as they are. It has a fixed bound, and its memory from RTR on.
+// Answers with data that wait to be sent, in the order of their PSNs: answers to READs, to atomics,
+// and to requests that are answered like atomics. The line has a fixed bound, and its memory from
+// RTR on.
 //
 // Part of a responder.
 #pragma once
@@ -15,7 +16,7 @@
 
 namespace verbena::responder {
 
-// To a READ, in several packets, or to an atomic (or FLUSH, ATOMIC WRITE), in one.
+// The answer to a READ, in several packets, or to an atomic (or FLUSH, ATOMIC WRITE), in one.
 struct Response {
   Psn first;
   std::uint32_t packets = 1;
@@ -24,20 +25,20 @@ struct Response {
   std::uint32_t key = 0;
   std::uint64_t address = 0;
   std::uint32_t length = 0;
-  std::uint64_t original = 0;  // atomics
+  std::uint64_t original = 0;  // atomics: what was in memory before
   std::uint32_t message = 0;   // the MSN
   memory::DomainId domain = 0;
-  bool repeated = false;  // asked for again: does not count against the limit
+  bool repeated = false;  // the peer asked again: does not count against the limit
 };
 
 class ResponseLine {
  public:
   void reserve(std::size_t bound) { items_.reserve(bound); }
-  bool empty() const { return items_.empty(); }  // whoever takes the last one clears
+  bool empty() const { return items_.empty(); }  // pop() of the last one clears
   std::size_t size() const { return items_.size() - begin_; }
   std::size_t count_new() const;
   Response& front() { return items_[begin_]; }
-  // One more, to be filled where it stays.
+  // Adds a response, to be filled where it stays.
   Response& push() {
     if (begin_ != 0 && items_.size() == items_.capacity()) compact();
     return items_.emplace_back();
@@ -45,8 +46,8 @@ class ResponseLine {
   void pop() {
     if (++begin_ == items_.size()) clear();
   }
-  // The peer asks again from `psn` on: forgets what answers that or later. True if the answer to
-  // `psn` is still on its way out and need not be queued again.
+  // The peer asks again from `psn` on: forgets the answers to that and to what came later. Returns
+  // true if the answer to `psn` is still on its way out and need not be queued again.
   bool truncate(Psn psn);
   void clear() {
     items_.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Results of the last atomics (and FLUSHes, ATOMIC WRITEs), as many as a peer may have outstanding:
-// one that comes again is answered from here and not carried out again (IBTA Vol 1, 9.4.5).
+// Results of the last atomics (and FLUSHes, ATOMIC WRITEs), as many as a peer may have outstanding.
+// A request that comes again is answered from here and not carried out again (IBTA Vol 1, 9.4.5).
 //
 // Part of a responder.
 #pragma once
@@ -17,7 +17,7 @@ namespace verbena::responder {
 
 class SavedResults {
  public:
-  // Forgets all. At least one.
+  // Forgets all results. `most` is at least one.
   void resize(std::size_t most) {
     results_.assign(most, {});
     next_ = 0;
@@ -25,12 +25,12 @@ class SavedResults {
   std::size_t most() const { return results_.size(); }
   void clear() { std::fill(results_.begin(), results_.end(), Result{}); }
 
-  // In place of the oldest.
+  // Takes the place of the oldest result.
   void save(Psn psn, wire::Operation operation, std::uint64_t original) {
     results_[next_] = {psn, original, operation, true};
     next_ = (next_ + 1) % results_.size();
   }
-  // What was in memory before that operation; null if it is not known.
+  // Returns what was in memory before that operation; null if it is not known.
   const std::uint64_t* find(Psn psn, wire::Operation operation) const {
     for (const Result& r : results_) {
       if (r.valid && r.psn == psn && r.operation == operation) return &r.original;

@@ -6,7 +6,7 @@
 //   +--------+------------------------+-------------------------------+
 //   |                              tag                                |
 //   +-----------------------------------------------------------------+
-//   |             address of the data at the sender                   |   RVH, of a rendezvous
+//   |             address of the data at the sender                   |   RVH, in a rendezvous
 //   +---------------------------------+-------------------------------+
 //   |             R_Key               |            length             |
 //   +---------------------------------+-------------------------------+
@@ -23,7 +23,7 @@
 
 namespace verbena::responder {
 
-// The header that opens every message to a tag-matching SRQ, and that of a rendezvous behind it
+// The header that opens every message to a tag-matching SRQ, and the rendezvous header behind it
 // (infiniband/tm_types.h).
 inline constexpr std::size_t kTagHeaderSize = 16;
 inline constexpr std::size_t kRendezvousHeaderSize = 16;
@@ -36,21 +36,22 @@ enum class TagHeaderOpcode : std::uint8_t {
 
 class TaggedMessage {
  public:
-  // Every other message.
+  // Makes this a plain message, which is not for a tag-matching SRQ.
   void clear() { kind_ = Kind::kPlain; }
   bool is_plain() const { return kind_ == Kind::kPlain; }
-  // A tagged buffer took it.
+  // Returns whether a tagged buffer took the message.
   bool is_matched() const { return kind_ == Kind::kEager || kind_ == Kind::kRendezvous; }
 
-  // Reads the header. True when a tagged buffer takes the message, which leaves into `receive`;
-  // otherwise the message goes to the plain queue.
+  // Reads the header. Returns true if a tagged buffer takes the message: the buffer moves into
+  // `receive`. Otherwise the message goes to the plain queue.
   bool match(std::span<const std::uint8_t> start, queue::TagMatching& tags,
              queue::ActiveReceive& receive);
-  // There is no plain receive either.
+  // Undoes the count of an unexpected message, because there is no plain receive either.
   void take_back(queue::TagMatching& tags) const;
-  // Leaves out of a packet's payload what the buffer does not get.
+  // Removes from a packet's payload what the buffer does not get.
   void strip(queue::Payload& payload, bool is_first) const;
-  // Says what became of it. A rendezvous is handed on: its data are fetched from the peer.
+  // Says in the completion what became of the message. Hands a rendezvous on: its data is fetched
+  // from the peer.
   void finish(queue::Completion& completion, const queue::ActiveReceive& receive,
               queue::Endpoint& endpoint) const;
 
@@ -60,7 +61,7 @@ class TaggedMessage {
   Kind kind_ = Kind::kPlain;
   std::uint64_t tag_ = 0;
   std::uint32_t context_ = 0;
-  wire::Reth announced_;  // by a rendezvous message
+  wire::Reth announced_;  // what a rendezvous message announced
 };
 
 }  // namespace verbena::responder
