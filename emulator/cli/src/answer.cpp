@@ -23,7 +23,7 @@ int complain(const std::string& text, int code) {
   return code;
 }
 
-// The words of `run` are its program's.
+// The words of `run` belong to its program.
 bool asks_for_json(int argc, char** argv) {
   if (argc < 2 || std::string_view(argv[1]) == "run") return false;
   return std::find(argv + 1, argv + argc, std::string_view("--json")) != argv + argc;
@@ -37,7 +37,7 @@ void print_answer(Context& context, const nlohmann::ordered_json& members) {
   nlohmann::ordered_json answer{{"command", nullptr}};
   if (!context.command.empty()) answer["command"] = context.command;
   answer.update(members);
-  // Bytes of file names and programs that are no UTF-8 are replaced.
+  // Replaces bytes of file names and programs that are not UTF-8.
   const auto replaced = nlohmann::ordered_json::error_handler_t::replace;
   std::puts(answer.dump(-1, ' ', false, replaced).c_str());
   context.has_answered = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// verbena capture: packets into a pcapng file, without root. The programs record into rings of
-// shared memory, which the emulator passes on to here (capture/recorder.hpp); this process alone
-// writes the file, so that a slow reader or a full disk is nobody's business but its own.
+// verbena capture writes packets into a pcapng file, without root. The programs record into rings
+// of shared memory, which the emulator passes on to this process (capture/recorder.hpp). Only this
+// process writes the file, so that a slow reader or a full disk harms no other.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/signalfd.h>
@@ -28,9 +28,9 @@
 namespace verbena::cli {
 namespace {
 
-// The rings are looked at so often while they are empty.
+// How often the rings are read while they are empty.
 constexpr int kLookEveryMs = 20;
-// After the end was asked for, a pipe that takes nothing is waited for so long.
+// How long a pipe that takes nothing is waited for, after the end was asked for.
 constexpr int kPatienceMs = 5000;
 
 struct CaptureOptions {
@@ -40,7 +40,7 @@ struct CaptureOptions {
   PrivateOption chosen;
 };
 
-// From here on Ctrl-C ends the capture and not the program, and a write that fails says why.
+// Makes Ctrl-C end the capture and not the process, and a write that fails say why.
 control::UniqueFd signals_that_end() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
@@ -61,21 +61,21 @@ class CaptureRun {
         file_name_(std::move(file_name)),
         recorder_("verbena " VERBENA_VERSION) {}
 
-  // Asks for it. What the emulator says from then on is followed.
+  // Asks for the capture, and takes in what the emulator says before its answer.
   control::Outcome<control::Ack> begin(const CaptureOptions& options) {
     return channel_.call<control::Ack>(control::Capture{options.device, options.both_ends},
                                        control::kDefaultTimeoutMs, nullptr,
                                        [this](control::Incoming&& in) { follow(std::move(in)); });
   }
-  // Until a signal asks for the end, the emulator ends, or nobody takes the packets any more.
-  // Returns the exit code.
+  // Runs until a signal asks for the end, the emulator ends, or no reader takes the packets any
+  // more. Returns the exit code.
   int run(Context& context);
 
  private:
   void follow(control::Incoming&& in);
   bool hear();
-  // Waits until there may be something to do: until the emulator says something, too, or only until
-  // something can be written. False: the end was asked for.
+  // Waits until there may be something to do, or, with kWriting, only until something can be
+  // written. Returns false if the end was asked for.
   enum class For : std::uint8_t { kAnything, kWriting };
   bool wait(int timeout_ms, For what = For::kAnything);
   void write();
@@ -87,7 +87,7 @@ class CaptureRun {
   capture::Output output_;
   std::string file_name_;
   capture::Recorder recorder_;
-  bool takes_some_ = true;  // what poll said of the output
+  bool takes_some_ = true;  // poll said that the output can be written
   bool is_ended_ = false;   // nothing more can be written
   std::string failure_;
 };
@@ -113,7 +113,7 @@ void CaptureRun::follow(control::Incoming&& in) {
   }
 }
 
-// All that the emulator has said up to now. False: it has gone.
+// Takes in all that the emulator has said up to now. Returns false if the emulator has gone.
 bool CaptureRun::hear() {
   for (;;) {
     auto in = control::receive_packet(channel_.fd(), MSG_DONTWAIT);
@@ -129,7 +129,7 @@ bool CaptureRun::wait(int timeout_ms, For what) {
                       {output_.fd(), static_cast<short>(has_some ? POLLOUT : 0), 0}};
   (void)::poll(waiting, 3, timeout_ms);
   takes_some_ = output_.is_file() || (waiting[2].revents & POLLOUT) != 0;
-  // Of a pipe: its reader is gone.
+  // POLLERR of a pipe says that its reader has gone.
   if ((waiting[2].revents & POLLERR) != 0 && !output_.is_file()) is_ended_ = true;
   if (waiting[0].revents == 0) return true;
   signalfd_siginfo signal;
@@ -167,7 +167,7 @@ void CaptureRun::write() {
   if (output_.is_file()) end_full_file(written.bytes);
 }
 
-// What was recorded until now, and the statistics.
+// Writes what was recorded until now, and the statistics.
 void CaptureRun::write_the_rest() {
   (void)hear();
   const TimeNs end = recorder_.now();
@@ -179,7 +179,7 @@ void CaptureRun::write_the_rest() {
     }
     if (recorder_.blocks().empty()) {
       if (is_all) return;
-      ::usleep(1000);  // somebody is at a record
+      ::usleep(1000);  // a program is writing a record
       continue;
     }
     const bool is_patient = wait(kPatienceMs, For::kWriting);
@@ -191,7 +191,7 @@ void CaptureRun::write_the_rest() {
   }
 }
 
-// The file ends with whole blocks, of which the last ones make room for the statistics.
+// Ends the file with whole blocks. The last ones make way for the statistics.
 void CaptureRun::end_full_file(std::size_t taken) {
   const std::size_t room = std::min(taken, recorder_.bytes_to_finish());
   const std::size_t kept = capture::whole_blocks(recorder_.blocks(), taken - room);
@@ -221,7 +221,8 @@ int capture(const CaptureOptions& options, Context& context) {
   CaptureRun run(emulator->channel, file.get(), to_stdout ? "the standard output" : options.file);
   const auto begun = run.begin(options);
   if (!begun) return complain(begun.error().text);
-  // Not earlier: a capture that cannot be had leaves what is in the file. A pipe has no length.
+  // Truncates the file only now: if the capture fails to start, the file keeps its content. A pipe
+  // has no length.
   if (!to_stdout) (void)!::ftruncate(file.get(), 0);
   std::fprintf(stderr, "capturing to %s; end it with Ctrl-C\n", options.file.c_str());
   return run.run(context);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// verbena cdi: a Container Device Interface specification, by which podman, Docker, containerd and
-// CRI-O give the emulator's devices to a container: its libraries, its runtime directory, and what
-// `verbena env` exports, with the paths that these have inside.
+// verbena cdi prints a Container Device Interface specification. By it podman, Docker, containerd
+// and CRI-O give the emulator's devices to a container: its libraries, its runtime directory, and
+// what `verbena env` exports, with the paths that these have inside.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Inside the container.
+// Paths inside the container.
 constexpr char kInsidePrefix[] = "/opt/verbena";
 constexpr char kRuntimeDir[] = "/run/verbena";
 
@@ -38,7 +38,7 @@ json mount(const std::string& host, const std::string& inside, const char* acces
           {"options", {"bind", access, "nosuid", "nodev"}}};
 }
 
-// One by one: the folder may be one that holds everybody's libraries.
+// Mounts the files one by one, because the folder may hold other libraries as well.
 json mounts_of(const Parts& parts, const Parts& inside) {
   std::set<std::string> libraries;
   std::error_code error;
@@ -56,7 +56,8 @@ json mounts_of(const Parts& parts, const Parts& inside) {
   return mounts;
 }
 
-// A device without edits of its own is refused by engines, so each brings the runtime directory.
+// Each device brings the runtime directory, because engines refuse a device without edits of its
+// own.
 json specification(const Parts& parts, const Emulator& emulator, const std::string& runtime_dir) {
   Parts inside;
   inside.bin_dir = std::string(kInsidePrefix) + "/bin";
@@ -76,8 +77,8 @@ json specification(const Parts& parts, const Emulator& emulator, const std::stri
           {"containerEdits", {{"env", variables}, {"mounts", mounts_of(parts, inside)}}}};
 }
 
-// An engine may read it at any time: it appears complete or not at all. Into a device, a pipe or
-// whatever a link leads to, as /dev/stdout, we write; it is not replaced.
+// Makes the file appear complete or not at all, because an engine may read it at any time. A
+// device, a pipe or the target of a link, as /dev/stdout, is written to and not replaced.
 int write_whole(const std::string& file, const std::string& text) {
   struct stat is {};
   const bool stays = ::lstat(file.c_str(), &is) == 0 && !S_ISREG(is.st_mode);

@@ -32,8 +32,8 @@ Children::Children(Signals signals) : signals_(signals) {
   for (const int signal : kHandedOn) sigaddset(&ours, signal);
   sigprocmask(SIG_BLOCK, &ours, &mask_before_);
   signal_fd_.reset(::signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK));
-  // Whoever reads what we write may go; and where a caller ignores SIGCHLD nobody hears of exit
-  // codes. The programs see both signals as they were.
+  // The reader of our output may go, and a caller that ignores SIGCHLD would hide exit codes from
+  // us. The programs get both signals as they were.
   struct sigaction action {};
   action.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &action, &pipe_before_);
@@ -58,8 +58,9 @@ control::Outcome<pid_t> Children::start(const std::vector<std::string>& command,
   return pid;
 }
 
-// Not earlier: the emulator, which is nobody's child, must not become ours. In a container, where
-// we may be process 1, it is ours all the same.
+// Becomes the subreaper only with the first program: the emulator, which has no parent here, must
+// not become our child. In a container, where we may be process 1, it becomes our child
+// nevertheless.
 void Children::become_parent() {
   for (const Process& process : descendants_of(::getpid(), {})) strangers_.insert(process.pid);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -100,7 +101,7 @@ void Children::take_signals(bool is_early) {
   }
 }
 
-// Once the first program has ended, what it left behind has the signals.
+// Once the first program has ended, the processes that it left behind get the signals.
 void Children::hand_on(int signal) const {
   const bool is_for_first = signals_ == Signals::kToFirst && !exit_code_of(first_);
   if (!is_for_first) return signal_all(signal);
@@ -119,7 +120,8 @@ void Children::reap() {
     const auto found = started_.find(ended.si_pid);
     if (found != started_.end()) found->second = exit_code_in(ended);
   }
-  // Also those that have ended meanwhile: their exit codes are still to be had.
+  // Includes children that have ended meanwhile, because their exit codes have not been collected
+  // yet.
   if (!strangers_.empty()) are_left_ = !descendants_of(::getpid(), strangers_).empty();
 }
 
@@ -134,8 +136,8 @@ std::vector<Process> Children::living() const {
   return all;
 }
 
-// What one of them starts while we look is in the next look. One that starts others without end
-// does not keep us here.
+// Looks again for processes that were started meanwhile. The number of looks is limited, because a
+// process may start others without end.
 void Children::signal_all(int signal) const {
   constexpr int kLooksMost = 10;
   std::set<std::pair<pid_t, std::uint64_t>> told;

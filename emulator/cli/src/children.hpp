@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The programs that `verbena run` has started as their parent, and all that these start: it is
-// their subreaper, so that none of them is lost from sight, however it was started. They stay in
-// our process group, and with it in the foreground of the terminal.
+// The programs that `verbena run` has started as their parent, and all that these start. It is
+// their subreaper, so that it loses none of them, however they were started. They stay in its
+// process group, and with it in the foreground of the terminal.
 //
-// Signals that people send to us are meant for them. They are held back from the construction on,
-// and handed on in wait(); those that come early reach the first program when it starts. What the
-// terminal sends (Ctrl-C) reaches the whole group by itself and is not handed on.
+// Signals that users send to `verbena run` are meant for the programs. They are held back from the
+// construction on and handed on in wait(); those that come early reach the first program when it
+// starts. Signals of the terminal (Ctrl-C) reach the whole group by themselves and are not handed
+// on.
 //
 // One object in a process without threads.
 #pragma once
@@ -30,9 +31,9 @@ namespace verbena::cli {
 
 class Children {
  public:
-  // Who gets the signals that are sent to us.
+  // The programs that get the signals that are sent to us.
   enum class Signals : std::uint8_t { kToFirst, kToAll };
-  // In place of our own; -1: ours.
+  // Descriptors for a program's standard streams in place of our own; -1: ours.
   struct Stdio {
     int in = -1;
     int out = -1;
@@ -43,17 +44,18 @@ class Children {
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
 
-  // A program that cannot be executed says so itself, and ends with 126 or 127. Children that we
-  // have before the first one are neither ended nor waited for.
+  // Starts a program. A program that cannot be executed says so itself, and ends with 126 or 127.
+  // Children that existed before the first program are neither ended nor waited for.
   control::Outcome<pid_t> start(const std::vector<std::string>& command, const Stdio& stdio);
 
-  // Until one has ended, a signal has come, something has happened to one of `others`, or it is
-  // time. May return for less.
+  // Waits until a child has ended, a signal has come, something has happened to one of `others`, or
+  // the time has come. May return earlier.
   void wait(TimeNs until, std::span<pollfd> others = {});
 
-  // Of one that start() returned: 128 + N for a signal; nothing while it runs.
+  // Returns the exit code of a child that start() returned (128 + N for a signal N). Returns
+  // nothing while it still runs.
   std::optional<int> exit_code_of(pid_t pid) const;
-  // Whether any of them lives, or of what they started.
+  // Returns true if a program lives, or a process that one has started.
   bool are_left() const { return are_left_; }
   std::vector<Process> living() const;
   void signal_all(int signal) const;
@@ -62,7 +64,7 @@ class Children {
   void become_parent();
   void reap();
   void hand_on(int signal) const;
-  // Signals that wait for us. `is_early`: also those of the terminal.
+  // Reads the signals that wait for us. With `is_early` it also keeps those of the terminal.
   void take_signals(bool is_early);
   [[noreturn]] void become(const std::vector<std::string>& command, const Stdio& stdio) const;
 
@@ -74,8 +76,8 @@ class Children {
   std::vector<int> early_;
   pid_t first_ = 0;
   std::map<pid_t, std::optional<int>> started_;
-  // What was there before the programs: what whoever became us has left to us, as a shell does with
-  // `> >(tee log)`, and commands of our own.
+  // Processes that existed before the programs: those that were left to us, as a shell leaves one
+  // with `> >(tee log)`, and commands of our own.
   std::set<pid_t> strangers_;
   bool are_left_ = false;
 };

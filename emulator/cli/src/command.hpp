@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The commands of `verbena`, one file each. Every one is `add_<name>(app, context)`, which declares
-// it to CLI11 and leaves its work behind as a callback; the result is the program's exit code.
+// The commands of `verbena`, one file each. Each is an `add_<name>(app, context)`, which declares
+// the command to CLI11 and leaves its work behind as a callback. The result is the program's exit
+// code.
 #pragma once
 
 #include <optional>
@@ -16,7 +17,7 @@ class App;
 
 namespace verbena::cli {
 
-// Exit codes. `run` has those of env(1): its own failure must not look like the program's.
+// Exit codes. `run` uses those of env(1), because its own failure must not look like the program's.
 inline constexpr int kOk = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
@@ -26,11 +27,11 @@ inline constexpr int kNotExecutable = 126;
 inline constexpr int kNotFound = 127;
 
 struct Context {
-  std::string command;  // its name; empty: the command line names none that there is
+  std::string command;  // its name; empty: the command line names no command
   int exit_code = kOk;
-  bool as_json = false;       // answer.hpp
-  bool has_answered = false;  // in this way
-  // What stands behind the first "--" of `verbena run`: never looked at.
+  bool as_json = false;       // asks for JSON (answer.hpp)
+  bool has_answered = false;  // an answer in JSON was printed
+  // The words behind the first "--" of `verbena run`, which are not parsed.
   std::optional<std::vector<std::string>> behind_dashes;
 };
 
@@ -43,9 +44,9 @@ struct DeviceOptions {
   std::string log_level;
 
   void add_to(CLI::App& command);
-  // The file first (the default one only if it exists), then the command line.
+  // Reads the file first (the default one only if it exists), then the command line.
   control::Outcome<settings::Settings> read() const;
-  // For an emulator that shall be the same in everybody's home.
+  // Leaves out the user's default file, for an emulator that is the same for every user.
   control::Outcome<settings::Settings> read_without_default_file() const;
 
  private:
@@ -55,7 +56,7 @@ struct DeviceOptions {
 // Prints "verbena: <text>" and returns `code`.
 int complain(const std::string& text, int code = kFailed);
 
-// What `verbena event` can raise.
+// Returns the events that `verbena event` can raise.
 std::vector<std::string> event_words();
 
 void add_run(CLI::App& app, Context& context);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// verbena completion: scripts for shells, made from the commands as they are declared.
+// verbena completion prints scripts for shells, made from the commands as they are declared.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -15,7 +15,7 @@ std::vector<const CLI::App*> commands_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App* sub) { return !sub->get_name().empty(); });
 }
 
-// The words that may follow a command: its options, and what its positionals choose from.
+// Returns the words that may follow a command: its options, and the choices of its positionals.
 std::vector<std::string> words_of(const CLI::App& command) {
   std::vector<std::string> words;
   for (const CLI::Option* option : command.get_options()) {
@@ -45,7 +45,7 @@ std::string command_names(const CLI::App& app) {
   return joined(names);
 }
 
-// After "--" (or the first word that is no option) `run` is followed by another command line.
+// After "--" `run` is followed by another command line.
 void print_bash(const CLI::App& app) {
   std::printf(
       "_verbena() {\n"
@@ -88,7 +88,7 @@ void print_zsh(const CLI::App& app) {
     std::printf("    %s) compadd -- %s ;;\n", command->get_name().c_str(),
                 joined(words_of(*command)).c_str());
   }
-  // Both as a file of $fpath and by eval.
+  // The script works as a file of $fpath and by eval.
   std::printf(
       "  esac\n  _files\n}\n"
       "if [[ $funcstack[1] == _verbena ]]; then _verbena; else compdef _verbena verbena; fi\n");

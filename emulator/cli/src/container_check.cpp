@@ -21,7 +21,7 @@
 namespace verbena::cli {
 namespace {
 
-// Empty outside.
+// Returns the name of the container engine; empty outside of a container.
 std::string container_engine() {
   if (std::getenv("KUBERNETES_SERVICE_HOST") != nullptr) return "Kubernetes";
   if (const char* name = std::getenv("container")) return name;
@@ -30,7 +30,8 @@ std::string container_engine() {
   return {};
 }
 
-// Who `user` is in the user namespace above this one. Nothing if it is the same there, or nobody.
+// The id that a user has in the user namespace above this one, if it is mapped there. outer_user()
+// returns nothing if the id is the same there.
 struct OuterUser {
   bool is_mapped = false;
   std::uint64_t id = 0;

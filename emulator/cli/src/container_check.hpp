@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What `verbena doctor` looks at because it may be in a container or another sandbox: where it is,
+// What `verbena doctor` checks because it may run in a container or another sandbox: where it is,
 // and what such places take away.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace verbena::cli {
 
 void check_container(Findings& findings);
 
-// How to mend it that the runtime directory cannot be used from here.
+// Returns the remedy if the runtime directory cannot be used from here.
 std::string runtime_dir_remedy(const std::string& dir);
 
 }  // namespace verbena::cli

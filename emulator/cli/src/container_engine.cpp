@@ -14,12 +14,12 @@ struct Version {
   }
 };
 
-// The first that took --device KIND=NAME from a CDI specification.
+// Returns the first version that takes --device KIND=NAME from a CDI specification.
 Version first_with_cdi(const std::string& engine) {
   return engine == "podman" ? Version{4, 1} : Version{25, 0};
 }
 
-// "podman version 4.3.1", "Docker version 25.0.3, build 4debf41".
+// Returns "podman version 4.3.1", or "Docker version 25.0.3, build 4debf41".
 std::string asked(const std::string& engine) {
   std::string text;
   std::FILE* pipe = ::popen((engine + " --version 2>/dev/null").c_str(), "re");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What we ask of a container engine that is to give our devices to containers.
+// Checks a container engine that is to give our devices to containers.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace verbena::cli {
 
-// Nothing if `engine` (podman or docker), as it is found on PATH, takes CDI specifications.
+// Returns nothing if `engine` (podman or docker), as PATH finds it, takes CDI specifications.
 std::optional<std::string> why_engine_has_no_cdi(const std::string& engine);
 
 }  // namespace verbena::cli

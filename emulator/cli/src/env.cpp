@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// verbena env: what a shell must export to see the device.
+// verbena env prints what a shell must export to see the device.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -14,8 +14,8 @@
 namespace verbena::cli {
 namespace {
 
-// Between single quotes everything is itself but the quote, in sh and in fish (which also
-// takes a backslash).
+// Quotes a text. Between single quotes every character stands for itself except the quote, and in
+// fish the backslash.
 std::string quoted(const std::string& text, bool fish) {
   std::string out = "'";
   for (const char c : text) {

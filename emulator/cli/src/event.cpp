@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// verbena event: asynchronous events that rarely happen by themselves.
+// verbena event raises asynchronous events that rarely happen by themselves.
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cstdio>
@@ -44,7 +44,7 @@ struct EventOptions {
   PrivateOption chosen;
 };
 
-// What is wrong with the choice of --qp and --srq; empty: nothing.
+// Returns what is wrong with the choice of --qp and --srq; empty: nothing.
 std::string wrong_target(const EventOptions& o, Target target) {
   const bool wants_qp = target == Target::kQueuePair;
   const bool wants_srq = target == Target::kSharedReceive;

@@ -18,7 +18,7 @@ std::string number_in(const json& event, const char* name) {
   return found != event.end() && found->is_number() ? found->dump() : "";
 }
 
-// "21:45:22.123456 server[4711] verbena0: "
+// Returns "21:45:22.123456 server[4711] verbena0: ".
 std::string beginning_of(const json& event) {
   const std::string time = string_in(event, "time");
   std::string text = time.size() > 26 ? time.substr(11, 15) : time;
@@ -41,7 +41,7 @@ std::string peer_in(const json& event) {
   return ", peer " + string_in(*peer, "address") + " " + string_in(*peer, "qpn");
 }
 
-// The texts of a list, each behind `before`, the first one behind `first`.
+// Joins the texts of a list, the first one behind `first`, each other one behind `before`.
 std::string joined_in(const json& event, const char* name, const char* first, const char* before) {
   std::string text;
   const auto list = event.find(name);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Events in words.
+// Puts events into words.
 #pragma once
 
 #include <string>
 
 namespace verbena::cli {
 
-// `line`: the event as JSON.
+// `line` is the event as JSON.
 std::string text_of_event(const std::string& line);
-// The last one that an emulator tells.
+// Returns true for the last event that an emulator tells.
 bool is_end_of_emulator(const std::string& line);
 
 }  // namespace verbena::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// verbena events: what has happened, and what happens.
+// verbena events shows what has happened, and what happens.
 #include <poll.h>
 #include <unistd.h>
 
@@ -38,25 +38,25 @@ class EventsRun {
   EventsRun(Emulator& emulator, const EventsOptions& options, bool as_json)
       : channel_(emulator.channel), options_(options), as_json_(as_json) {}
 
-  // Until all is printed, or the emulator or the reader of our output is gone. Returns the exit
-  // code.
+  // Runs until all is printed, or the emulator or the reader of our output has gone. Returns the
+  // exit code.
   int run();
 
  private:
   enum class Heard : std::uint8_t { kText, kReaderGone };
   Outcome<Heard> wait();
-  // False: nobody takes it.
+  // Returns false if the output cannot be written.
   bool print(const std::string& text);
   int end_of_emulator(const Error& error) const;
 
   control::Channel& channel_;
   const EventsOptions& options_;
   bool as_json_;
-  bool is_down_ = false;  // the emulator has said so
+  bool is_down_ = false;  // the emulator has said that it goes down
 };
 
 int EventsRun::run() {
-  // A reader that has gone is no accident.
+  // A reader that has gone is no failure.
   std::signal(SIGPIPE, SIG_IGN);
   auto page = channel_.call<JournalText>(control::JournalQuery{options_.after, options_.follows});
   for (;;) {
@@ -121,7 +121,7 @@ void add_events(CLI::App& app, Context& context) {
   command->add_option("--after", options->after, "Only what has a greater number (seq)")
       ->type_name("NUMBER")
       ->check([](const std::string& word) {
-        constexpr std::size_t kDigitsMost = 19;  // of what 64 bits hold
+        constexpr std::size_t kDigitsMost = 19;  // the digits that 64 bits always hold
         const bool is_number = word.find_first_not_of("0123456789") == std::string::npos;
         return is_number && word.size() <= kDigitsMost ? "" : "a number is wanted, not " + word;
       });

@@ -39,7 +39,7 @@ class Words {
   Error error_;
 };
 
-// What is wrong with words that are right each alone; nullptr: nothing.
+// Returns what is wrong with words of which each alone is right; nullptr: nothing.
 const char* contradiction(const FaultOptions& o, const ChangeFault& change) {
   const bool has_rules = !change.rules.empty();
   if (o.clear && (change.named != 0 || has_rules)) return "--clear takes no fault beside it";
@@ -60,7 +60,7 @@ const char* contradiction(const FaultOptions& o, const ChangeFault& change) {
   return nullptr;
 }
 
-// The rules of --inject and of the file, as the emulator takes them.
+// Takes the rules of --inject and of the file, in the form that the emulator takes.
 Outcome<control::Done> take_rules(const FaultOptions& o, ChangeFault& change) {
   std::vector<fault::Rule> rules;
   for (const std::string& line : o.inject) {

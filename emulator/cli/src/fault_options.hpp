@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The options that say how bad the network shall be, for `fault` and `run`.
+// The options of `fault` and `run` that say how bad the network is.
 #pragma once
 
 #include <string>
@@ -31,15 +31,15 @@ struct FaultOptions {
   bool cm = false;
   bool clear = false;
 
-  // Which faults, their seed, and whose packets meet them.
+  // Adds the options for faults, their seed, and the packets that meet them.
   void add_to(CLI::App& command);
-  // --device, --qp and --clear, of `fault` alone.
+  // Adds --device, --qp and --clear, which only `fault` has.
   void add_target_to(CLI::App& command);
   bool names_fault() const;
   bool has_rules() const { return !inject.empty() || !scenario.empty(); }
-  // A fault, its seed, or whose it is.
+  // Returns true if a fault is given, or its seed, or whose packets meet it.
   bool is_given() const { return names_fault() || !seed.empty() || data || cm; }
-  // What the emulator is asked for. The error names the word that is wrong.
+  // Returns the request to the emulator. The error names the word that is wrong.
   control::Outcome<control::ChangeFault> change() const;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What `verbena doctor` says: one line for each thing that it looked at, and one with the remedy
-// below a fault.
+// What `verbena doctor` says: one line for each thing that it checked, and below a fault or a hint
+// one line with the remedy.
 #pragma once
 
 #include <cstdio>
@@ -17,11 +17,12 @@ struct Finding {
 
 class Findings {
  public:
-  // Each is printed when it is found, unless they are to be told together at the end.
+  // With `prints` each finding is printed when it is found. Otherwise the caller prints them all at
+  // the end.
   explicit Findings(bool prints) : prints_(prints) {}
 
   void ok(const std::string& text) { add("ok     ", {"ok", text, ""}); }
-  // Works, but not as well as it could.
+  // Reports something that works, but not as well as it could.
   void hint(const std::string& text, const std::string& remedy) {
     add("hint   ", {"hint", text, remedy});
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// verbena: the command line.
+// The main program of the command line `verbena`.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@
 namespace verbena::cli {
 namespace {
 
-// How many letters must be changed, added or left out.
+// Returns how many letters must be changed, added or left out.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
@@ -44,15 +44,15 @@ int complain_about_word(const CLI::App& app, const std::string& word) {
   return complain("there is no command \"" + word + "\"; " + hint, kUsage);
 }
 
-// nullptr: there is no such command.
+// Returns nullptr if there is no such command.
 const CLI::App* find_command(const CLI::App& app, std::string_view word) {
   const auto is_meant = [word](const CLI::App* command) { return command->get_name() == word; };
   const std::vector<const CLI::App*> found = app.get_subcommands(is_meant);
   return found.empty() ? nullptr : found[0];
 }
 
-// `verbena`, `verbena help`, `verbena help COMMAND` and words that are no command; nothing if the
-// line is to be parsed.
+// Answers `verbena`, `verbena help`, `verbena help COMMAND` and words that are no command. Returns
+// nothing if the line is to be parsed.
 std::optional<int> answer_early(const CLI::App& app, int argc, char** argv) {
   if (argc < 2) {
     std::fputs(app.help().c_str(), stderr);
@@ -92,8 +92,8 @@ void add_version(CLI::App& app, Context& context) {
   command->callback([&context] { context.exit_code = print_version(context); });
 }
 
-// A variable that is not set leaves an empty word behind its option, which is not the same as no
-// option: `--qp ""` is not all queue pairs.
+// Refuses empty words. A variable that is not set leaves one behind its option, which is not the
+// same as no option: `--qp ""` is not all queue pairs.
 void refuse_empty_words(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands({})) {
     for (CLI::Option* option : command->get_options()) {
@@ -151,8 +151,8 @@ int answer(int argc, char** argv, Context& context) {
   return context.exit_code;
 }
 
-// Where a standard stream is closed, the next descriptor of ours would take its number, and hear
-// what is printed. The program of `run` finds it closed as before.
+// Fills standard streams that are closed. Otherwise the next descriptor that we open would take the
+// number of one, and get what is printed. The program of `run` finds the stream closed as before.
 void fill_closed_streams() {
   int fd = -1;
   do {
@@ -161,7 +161,8 @@ void fill_closed_streams() {
   if (fd >= 0) ::close(fd);
 }
 
-// Nobody shall take half of an answer for all of it. A reader that has gone wants no more.
+// Fails if the output was not written, so that half of an answer is not taken for all of it. A
+// reader that has gone wants no more.
 int check_output(int exit_code) {
   const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (is_written || exit_code != kOk || errno == EPIPE) return exit_code;

@@ -17,7 +17,7 @@ namespace {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGINT);
   ::setenv("VERBENA_RUNTIME_DIR", command.runtime_dir.c_str(), 1);
-  ::unsetenv("LD_PRELOAD");  // of the program's
+  ::unsetenv("LD_PRELOAD");  // meant for the program
   if (command.out >= 0) ::dup2(command.out, STDOUT_FILENO);
   if (command.err >= 0) ::dup2(command.err, STDERR_FILENO);
   if (command.longest_file) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Another command of this program in a process of its own, beside a run: `verbena capture`,
-// `verbena status`. In a process group of its own, so that Ctrl-C is none of its business; it gets
-// SIGINT when we end.
+// Another command of `verbena` in a process of its own, beside a run: `verbena capture`, `verbena
+// status`. It has a process group of its own, so that Ctrl-C does not reach it, and gets SIGINT
+// when we end.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +21,7 @@ struct OwnCommand {
   std::optional<std::uint64_t> longest_file;
 };
 
-// -1 and errno: it cannot be had.
+// Returns -1 and sets errno if the process cannot be started.
 pid_t start_own_command(const OwnCommand& command);
 
 }  // namespace verbena::cli

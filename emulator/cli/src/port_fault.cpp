@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// verbena port, verbena fault: making the network bad on purpose.
+// verbena port and verbena fault make the network bad on purpose.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -23,7 +23,7 @@ int request(const PrivateOption& chosen, const Request& message) {
   return done ? kOk : complain(done.error().text);
 }
 
-// Of processes that are stopped, or in a debugger: what they have sent before may still arrive.
+// Names processes that are stopped, or in a debugger: what they have sent before may still arrive.
 void complain_of_silent(const control::FaultChanged& changed) {
   if (changed.silent.count == 0) return;
   complain("set, but " + std::to_string(changed.silent.count) +
@@ -60,7 +60,7 @@ int set_fault(const PrivateOption& chosen, const FaultOptions& o, Context& conte
   return kOk;
 }
 
-// What a word of `verbena port` announces; 0: it takes the port up or down.
+// Returns what a word of `verbena port` announces; 0: it takes the port up or down.
 std::uint32_t change_of(const std::string& word) {
   if (word == "lid-change") return control::kLidChanged;
   if (word == "gid-change") return control::kGidsChanged;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kProgramHeadersMax = 64;
 
-// Where execvp would find it; empty if nowhere.
+// Returns the file that execvp would find; empty: none.
 std::string find(const std::string& program) {
   if (program.find('/') != std::string::npos) return program;
   const char* path = std::getenv("PATH");
@@ -37,7 +37,7 @@ bool read_at(int fd, std::uint64_t offset, T& value) {
   return ::pread(fd, &value, sizeof value, static_cast<off_t>(offset)) == sizeof value;
 }
 
-// The loader of a 64-bit program; false for a static one.
+// Returns true if a 64-bit program has a loader, false if it is static.
 bool has_interpreter(int fd, const Elf64_Ehdr& header) {
   for (int i = 0; i < header.e_phnum && i < kProgramHeadersMax; ++i) {
     Elf64_Phdr part;
@@ -48,7 +48,7 @@ bool has_interpreter(int fd, const Elf64_Ehdr& header) {
   return false;
 }
 
-// The loader drops LD_PRELOAD for a program that has more rights than its caller.
+// Returns true for a program that has more rights than its caller: the loader drops its LD_PRELOAD.
 bool gains_rights(int fd) {
   struct stat file {};
   if (::fstat(fd, &file) != 0) return false;
@@ -57,7 +57,7 @@ bool gains_rights(int fd) {
   return ::getuid() != 0 && ::fgetxattr(fd, "security.capability", nullptr, 0) > 0;
 }
 
-// What cannot be read is no reason to complain.
+// Returns true also if the machine cannot be read, which is no reason to complain.
 bool is_own_machine(Elf64_Half machine) {
   Elf64_Ehdr own;
   const control::UniqueFd fd(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whether processes have come to rest: the same ones as before, none of which works. Where the
-// machine is busy they wait for their turn, which is no rest. Pure but for what /proc says of
-// threads.
+// Tells whether processes have come to rest: they are the same ones as before, and none of them
+// works. On a busy machine processes wait for a processor, which is no rest. Pure except for what
+// /proc says of threads.
 #pragma once
 
 #include <set>
@@ -14,7 +14,7 @@ namespace verbena::cli {
 
 class Settled {
  public:
-  // To be called every now and then.
+  // Must be called every now and then.
   void look(const std::vector<Process>& processes, TimeNs now);
   TimeNs for_ns(TimeNs now) const { return now - since_; }
 

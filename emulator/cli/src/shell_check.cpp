@@ -33,7 +33,7 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-// Empty if this shell loads no preload library of Verbena's.
+// Returns Verbena's preload library that this shell loads; empty: none.
 std::string preload_of_shell() {
   for (const std::string& word : words_of("LD_PRELOAD", ": ")) {
     if (ends_with(word, "libverbena-preload.so")) return word;
@@ -50,7 +50,7 @@ void check_preload(Findings& findings, const Parts& parts, const std::string& pr
   }
 }
 
-// A driver that libibverbs cannot load is passed over with a warning, if at all.
+// libibverbs passes over a driver that it cannot load, with a warning if at all.
 void check_drivers(Findings& findings, const Parts& parts, int private_abi, bool has_preload) {
   const std::string suffix = "-rdmav" + std::to_string(private_abi) + ".so";
   const bool is_old = std::getenv("RDMAV_DRIVERS") == nullptr;
@@ -58,7 +58,7 @@ void check_drivers(Findings& findings, const Parts& parts, int private_abi, bool
   bool has_ours = false;
   for (const std::string& word : words_of(variable, ":;")) {
     if (word == parts.driver()) has_ours = true;
-    if (word.find("verbena") == std::string::npos) continue;  // somebody else's
+    if (word.find("verbena") == std::string::npos) continue;  // another driver
     if (word[0] == '/' && ::access((word + suffix).c_str(), R_OK) == 0) continue;
     findings.fault(std::string(variable) + " names " + word + ", but there is no " + word + suffix,
                    kRemedy);

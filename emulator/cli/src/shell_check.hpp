@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What this shell's environment does to programs that want the device.
+// Checks what this shell's environment does to programs that want the device.
 #pragma once
 
 #include "findings.hpp"
@@ -7,7 +7,7 @@
 
 namespace verbena::cli {
 
-// `private_abi`: the number that libibverbs appends to a driver's name.
+// `private_abi` is the number that libibverbs appends to a driver's name.
 void check_shell(Findings& findings, const Parts& parts, int private_abi);
 
 }  // namespace verbena::cli

@@ -15,11 +15,11 @@
 namespace verbena::cli {
 namespace {
 
-// A pipe of which poll() says that it can be written takes so much without a wait.
+// A pipe that poll() calls writable takes so much without a wait.
 constexpr std::size_t kWriteMost = 4096;
 constexpr int kReaderPatienceMs = 5000;
 
-// As the driver writes them: "verbena: PROGRAM[PID]: ...".
+// Returns true for an explanation, as the driver writes it: "verbena: PROGRAM[PID]: ...".
 bool explains(std::string_view line) {
   constexpr std::string_view kBegin = "verbena: ";
   const std::size_t pid = line.find('[');
@@ -45,7 +45,7 @@ SideOutput::Ends SideOutput::add_side(const std::string& name) {
 
 int SideOutput::add_stream(const std::string& name, std::size_t sink) {
   int fds[2];
-  if (::pipe2(fds, O_CLOEXEC) != 0) return -1;  // then the side prints as if it were alone
+  if (::pipe2(fds, O_CLOEXEC) != 0) return -1;  // the side then prints as if it were alone
   ::fcntl(fds[0], F_SETFL, O_NONBLOCK);
   streams_.push_back({control::UniqueFd(fds[0]), name + "| ", sink});
   ends_.emplace_back(fds[1]);
@@ -96,7 +96,7 @@ void SideOutput::add_line(Stream& stream) {
   if (!stream.is_plain) sinks_[stream.sink].queued += stream.prefix + line;
 }
 
-// The last line says it where some are left out.
+// If explanations are left out, the last line says so.
 void SideOutput::keep_explanation(const std::string& line) {
   if (explained_ > kExplanationsMost) return;
   explained_ += line.size();
@@ -127,7 +127,8 @@ void SideOutput::finish() {
     const bool is_done =
         std::all_of(list.begin(), list.end(), [](const pollfd& p) { return p.fd < 0; });
     if (is_done) return;
-    // What is in the pipes is there: whoever has an end of one still is none of ours.
+    // All output of the sides is in the pipes by now. A process that still holds an end of a pipe
+    // belongs to no side.
     const bool writes = list[0].fd >= 0 || list[1].fd >= 0;
     if (::poll(list.data(), list.size(), writes ? kReaderPatienceMs : 0) <= 0) return;
     step(list);

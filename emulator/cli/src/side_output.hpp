@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the sides of a pair print, line by line with the side's name before it:
+// Prints the output of the sides of a pair, line by line with the side's name before it:
 //
 //   server| listening
 //   client| connected
 //
-// Held in memory is one line of each stream at most, and what our own output does not take yet; a
-// side that prints more waits, as it would for a pipe. Lines are cut at kLongestLine. When whoever
-// reads our output has gone, the sides see that as a pipe whose reader has gone.
+// Memory holds at most one line of each stream, and what our own output does not take yet. A side
+// that prints more waits, as it would for a pipe. Lines are cut at kLongestLine. When the reader of
+// our output has gone, the sides see that as a pipe whose reader has gone.
 #pragma once
 
 #include <poll.h>
@@ -27,25 +27,25 @@ class SideOutput {
   static constexpr std::size_t kQueueMost = 64 * 1024;
   static constexpr std::size_t kExplanationsMost = 4u << 20;
 
-  // `explanations`: gets a copy of each line on error outputs that explains something, up to
-  // kExplanationsMost; may be null.
+  // `explanations` gets a copy of each line on error outputs that explains something, up to
+  // kExplanationsMost. It may be null.
   explicit SideOutput(std::FILE* explanations = nullptr);
 
-  // Descriptors for the standard output and error output of a side, until forget_ends().
+  // Descriptors for the standard output and error output of a side, valid until forget_ends().
   struct Ends {
     int out;
     int err;
   };
   Ends add_side(const std::string& name);
-  // The error output of a program, which goes through as it is.
+  // Returns the error output for a program whose lines go through unchanged.
   int add_plain_errors();
-  // Once the side has been started: then its end is the end of its output.
+  // Must be called once the side has been started, so that its end is the end of its output.
   void forget_ends() { ends_.clear(); }
 
-  // What to wait for, and afterwards what came of it.
+  // waiting() returns what to wait for, and step() handles what has come of it.
   std::vector<pollfd> waiting() const;
   void step(const std::vector<pollfd>& ready);
-  // All sides have ended. Waits for whoever reads our output, but not for ever.
+  // Must be called when all sides have ended. Waits for the reader of our output, but not forever.
   void finish();
 
  private:

@@ -19,7 +19,7 @@ struct Unit {
   double factor;
 };
 
-// A number and the unit behind it; none if the text is not of this form.
+// Returns the number, in units of 1; none if the text is not a number with one of these units.
 template <std::size_t N>
 std::optional<double> parse_with_unit(std::string_view text, const std::array<Unit, N>& units) {
   double number = 0;
@@ -37,7 +37,7 @@ Failure<control::Error> wrong(std::string_view text, const char* expected) {
   return fail(EINVAL, "\"" + std::string(text) + "\" is not " + expected);
 }
 
-// Decimal, or with 0x before it hexadecimal; 0 if it is neither.
+// Parses a decimal number, or a hexadecimal one with 0x before it. Returns 0 if it is neither.
 std::uint32_t parse_number(std::string_view text) {
   const bool is_hex = text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
   const std::string_view digits = is_hex ? text.substr(2) : text;

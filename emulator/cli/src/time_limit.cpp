@@ -9,7 +9,7 @@
 namespace verbena::cli {
 namespace {
 
-// What was started meanwhile is killed as well.
+// How often children are killed again, because more may have been started meanwhile.
 constexpr TimeNs kKillAgainNs = 50'000'000;
 
 }  // namespace
@@ -37,7 +37,7 @@ void TimeLimit::end_now() {
   if (kill_from_ == kNever) begin_end(link::monotonic_now_ns());
 }
 
-// One that is stopped ends when it goes on.
+// A process that is stopped ends only when SIGCONT lets it go on.
 void TimeLimit::begin_end(TimeNs now) {
   children_.signal_all(SIGTERM);
   children_.signal_all(SIGCONT);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The end of children that do not end by themselves: TERM, and after a grace KILL, again and again,
-// until none is left. It begins when the time is up (--timeout), or when it is asked for.
+// Ends children that do not end by themselves: with TERM, and after a grace with KILL, again and
+// again until none is left. It begins when the time is up (--timeout), or when it is asked for.
 #pragma once
 
 #include <functional>
@@ -16,16 +16,16 @@ class TimeLimit {
   static constexpr TimeNs kGraceNs = 5'000'000'000;
 
   // `after_ns` counts from now on; nothing: no limit. `is_up` is called once when the time is up,
-  // before anything is ended.
+  // before any child is ended.
   TimeLimit(const Children& children, std::optional<TimeNs> after_ns, std::function<void()> is_up);
 
-  // To be called after each wait, which lasts until next() at most.
+  // Must be called after each wait, which may last until next().
   void look();
   TimeNs next() const { return next_; }
   void end_now();
 
   bool is_exceeded() const { return is_exceeded_; }
-  // Some take no signal of ours: they belong to somebody else by now.
+  // Some children take no signal of ours, because they belong to another user by now.
   bool has_given_up() const { return has_given_up_; }
 
  private:

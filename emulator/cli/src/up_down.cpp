@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// verbena up, verbena down.
+// verbena up and verbena down start and end the emulator.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -103,7 +103,7 @@ int up(const UpOptions& options, Context& context) {
   if (options.foreground) return stay_in_foreground(dir, *parts, *settings);
   auto emulator = ensure_emulator(dir, *parts, *settings, false);
   if (!emulator) return complain(emulator.error().text);
-  // It may have been started by `verbena run`, to end with its last user.
+  // `verbena run` may have started it, to end with its last user.
   const auto stays = emulator->channel.call<control::Ack>(control::Stay{});
   if (!stays) return complain(stays.error().text);
   describe(*emulator, context);
