@@ -16,7 +16,7 @@ using control::Outcome;
 
 namespace {
 
-// Calls with each value of both, and its bit.
+// Calls `f` for each value, with its bit and the value in both.
 template <typename A, typename B, typename F>
 void with_each_value(A& a, B& b, F&& f) {
   f(control::kFaultLoss, a.loss_ppm, b.loss_ppm);
@@ -117,7 +117,8 @@ Outcome<std::optional<std::uint64_t>> FaultTable::change(const ChangeFault& chan
   return seed;
 }
 
-// A value of 0 says something only where it differs from what every queue pair has.
+// Forgets values of 0, except where they differ from those for every queue pair, and then faults
+// without values.
 void FaultTable::forget_what_does_nothing() {
   const Fault* general = find(FaultSpec::kEveryQp);
   const FaultValues everybodys = general != nullptr ? general->spec.values : FaultValues{};

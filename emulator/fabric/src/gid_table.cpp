@@ -18,7 +18,7 @@ bool is_link_local(const IpAddress& address) {
   return address.bytes[0] == 0xfe && (address.bytes[1] & 0xc0) == 0x80;
 }
 
-// Of the device's interface beside its own, in the order of their rows.
+// Returns the other addresses of the device's interface, in the order of their rows.
 std::vector<IpAddress> further_addresses(const DeviceInfo& device,
                                          const std::vector<Interface>& interfaces,
                                          const std::vector<IpAddress>& taken) {

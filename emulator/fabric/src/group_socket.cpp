@@ -46,7 +46,7 @@ control::Outcome<UniqueFd> open_group_socket(const IpAddress& group, const IpAdd
                                              std::uint32_t if_index) {
   const int family = group.is_v4() ? AF_INET : AF_INET6;
   UniqueFd fd(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  // Other ports, also those of other users, receive the same group.
+  // Other ports, even of other users, receive the same group.
   const int on = 1;
   const bool open = fd && ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
                     (family == AF_INET ? bind_and_join_v4(fd.get(), group, local, if_index)

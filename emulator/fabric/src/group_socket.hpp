@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A socket that receives one IP multicast group on the port of RoCEv2. Sockets bound to a unicast
-// address get no multicast at all, so each group needs one.
+// Sockets that receive one IP multicast group on the port of RoCEv2. A socket that is bound to a
+// unicast address gets no multicast, so each group needs its own.
 #pragma once
 
 #include "verbena/base/address.hpp"
@@ -9,7 +9,7 @@
 
 namespace verbena::fabric {
 
-// `local` and `if_index` name the interface on which to join.
+// Opens a socket that joins on the interface with `local` and `if_index`.
 control::Outcome<control::UniqueFd> open_group_socket(const IpAddress& group,
                                                       const IpAddress& local,
                                                       std::uint32_t if_index);

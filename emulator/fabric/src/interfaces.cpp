@@ -47,8 +47,8 @@ std::uint8_t prefix_of(const sockaddr* mask) {
   return static_cast<std::uint8_t>(length);
 }
 
-// An IPv6 address is there before the network knows that nobody else has it, and cannot be used
-// until then.
+// Says whether an address can be used. An IPv6 address is listed before duplicate address detection
+// has ended, and cannot be used until then.
 bool is_usable(const sockaddr* sa) {
   if (sa->sa_family != AF_INET6) return true;
   const control::UniqueFd socket(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -70,7 +70,7 @@ Interface make(int socket, const char* name, const sockaddr* address, const sock
   return one;
 }
 
-// For sandboxes that forbid netlink. IPv4 addresses only.
+// Lists interfaces in sandboxes that forbid netlink. IPv4 addresses only.
 std::vector<Interface> list_without_netlink(int socket) {
   std::vector<ifreq> requests(256);
   ifconf list{};

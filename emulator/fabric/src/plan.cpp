@@ -23,7 +23,8 @@ constexpr std::uint32_t kCapCommunicationManagement = 1u << 16;
 constexpr std::uint32_t kCapClientReregistration = 1u << 25;
 constexpr std::uint32_t kCapIpBasedGids = 1u << 26;
 
-// IP, UDP, BTH, the longest extension headers, ICRC: what a path MTU leaves room for.
+// IP, UDP, BTH, the longest extension headers, ICRC: all that an interface's MTU holds besides the
+// payload.
 constexpr std::uint32_t kHeaderRoom = 96;
 
 std::uint8_t mtu_for(std::uint32_t interface_mtu) {
@@ -40,7 +41,7 @@ bool is_in_loopback_net(const IpAddress& address) {
   return address.is_v4() && address.v4_host_order() >> 24 == 127;
 }
 
-// The addresses of the InfiniBand ports, `count` of them, in the order of their LIDs.
+// Returns `count` addresses for the InfiniBand ports, in the order of their LIDs.
 Outcome<std::vector<IpAddress>> fabric_addresses(const settings::FabricRange& range,
                                                  const Host& host, std::size_t count) {
   const control::Subnet subnet = range.subnet();
@@ -91,7 +92,7 @@ DeviceInfo common_part(std::string name, std::size_t number, const IpAddress& ad
   return d;
 }
 
-// Entries that are free are there, too: programs count on a table with room, as adapters have it.
+// Includes free entries: programs expect a table with room, as adapters have it.
 constexpr std::size_t kInfiniBandGidTableLength = 8;
 constexpr std::uint16_t kSubnetManagerLid = 1;
 
@@ -101,11 +102,11 @@ void make_infiniband(DeviceInfo& d, const settings::FabricRange& range) {
   d.port_guid = control::port_guid_of(d.address, d.persona);
   d.prefix_length = subnet.prefix_length;
   d.subnet = subnet.base;
-  // On the loopback interface, and not only a part of the fabric as it was asked for: all of it is
-  // this emulator's.
+  // On the loopback interface the whole fabric is this emulator's, unless the user asked for a part
+  // of it only.
   d.has_foreign_peers = !is_in_loopback_net(range.address) || range.has_host_part();
   d.lid = control::lid_of(subnet, d.address).value_or(0);
-  // One for the whole fabric, on however many hosts: its first address. Nobody need be there, since
+  // The whole fabric has one, on any number of hosts: its first address. It need not exist, because
   // no subnet manager is asked.
   d.sm_lid = kSubnetManagerLid;
   d.cap_mask = kCapSystemImageGuid | kCapExtendedSpeeds | kCapCommunicationManagement |
@@ -181,7 +182,8 @@ Outcome<std::vector<DeviceInfo>> plan_devices(const settings::Settings& settings
   return devices;
 }
 
-// An address is that device's which was made for it, or else the first's on its interface.
+// Gives an address to the device that was made for it, or else to the first device on its
+// interface.
 void follow_interfaces(std::vector<DeviceInfo>& devices, const std::vector<Interface>& interfaces) {
   std::vector<IpAddress> taken;
   taken.reserve(devices.size());

@@ -22,10 +22,10 @@ using control::Done;
 using control::fail;
 using control::Outcome;
 
-// Datagrams taken in one turn of the event loop, so that a flood cannot starve the clients.
+// Datagrams that are received in one turn of the event loop, so that a flood cannot starve clients.
 constexpr std::size_t kReceiveBudget = 64;
 
-// With what to do about it.
+// Makes the error for the user, with what can be done about it.
 Failure<control::Error> failure_to_open(const link::SocketError& error,
                                         const control::DeviceInfo& device) {
   if (error.error != EADDRINUSE) return failure_of(error);
@@ -61,7 +61,7 @@ class Port::GroupSink final : public link::RxSink {
 struct Port::Group {
   IpAddress address;
   std::unique_ptr<link::UdpLink> link;
-  limits::Holder process = 0;  // whose share it is of
+  limits::Holder process = 0;  // the process whose share it counts in
 };
 
 Outcome<std::unique_ptr<Port>> Port::open(control::DeviceInfo info, Poller& poller,
@@ -105,7 +105,7 @@ link::UdpOptions Port::udp_options() const {
   return options;
 }
 
-// With a duplicate of the socket.
+// Opens a link with a duplicate of the socket.
 Outcome<std::unique_ptr<link::UdpLink>> Port::open_link(int socket, const IpAddress& address) {
   const int fd = ::fcntl(socket, F_DUPFD_CLOEXEC, 3);
   if (fd < 0) {
@@ -129,7 +129,7 @@ Outcome<Done> Port::open_own_link() {
   addresses_ = addresses.get();
   auto capture = std::make_unique<link::CaptureLink>(std::move(addresses), info_.address);
   capture_ = capture.get();
-  // Its packets are called by their transactions, so that it needs no name of its own.
+  // Transactions name its packets, so the link needs no name of its own (0).
   own_ = std::make_unique<link::FaultLink>(std::move(capture), 0, own_counters_.counters.drops);
   poller_.watch(own_->wait_fd(), [this] { receive_own(); });
   return Done{};
@@ -262,7 +262,7 @@ Outcome<Done> Port::join(const Gid& mgid, Slot slot, std::uint32_t qpn) {
   if (!membership_share_.may_take(process)) {
     return Failure<control::Error>{too_many(process, membership_share_, "multicast memberships")};
   }
-  // To join twice is to join once, as with the verb.
+  // A second join has no effect, as with the verb.
   if (!groups_.join(mgid, slot, qpn)) return Done{};
   membership_share_.take(process);
   const auto opened = open_missing_groups(process);
@@ -368,7 +368,7 @@ void Port::on_group_datagram(const IpAddress& group, const wire::RxDatagram& d) 
     return own_counters_.counters.drops.count(DropReason::kPortDown);
   const auto bth = wire::BthView::parse(d.bytes);
   if (!bth) return own_counters_.counters.drops.count(DropReason::kTooShort);
-  // A group on the loopback interface is everybody's: another user's fabric is not ours.
+  // All users share a group on the loopback interface, and another user's fabric is not ours.
   const control::Subnet subnet{info_.subnet, info_.prefix_length};
   const bool is_foreign =
       (info_.persona == control::Persona::kInfiniBand && !subnet.contains(d.source)) ||
@@ -386,7 +386,7 @@ void Port::on_group_datagram(const IpAddress& group, const wire::RxDatagram& d) 
   }
 }
 
-// All packets of one batch leave by one address.
+// All packets of a batch must have the same source address.
 std::size_t Port::send(wire::TxBatch& batch, Qpn from) noexcept {
   const std::size_t sent = own_->send(batch, from);
   std::uint64_t bytes = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The further addresses of a port: those of its interface that rows of the GID table have beside
-// its own. They cost nothing until somebody uses them.
+// The further addresses of a port: those of its interface, besides its own, that have rows in the
+// GID table. They cost nothing until they are used.
 #include <algorithm>
 #include <cerrno>
 #include <utility>

@@ -10,7 +10,7 @@
 
 namespace verbena::fabric {
 
-// The locks last: whoever has one of them open sees that it is gone, and begins anew.
+// Removes the locks last: a process that has one open sees that it is gone, and starts again.
 void remove_runtime_files(const std::string& dir) {
   const std::string shadow = control::shadow_path(dir);
   std::error_code ignored;

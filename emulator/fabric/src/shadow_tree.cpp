@@ -22,7 +22,7 @@ using control::DeviceInfo;
 
 void make_dirs(const std::string& path) { fs::create_directories(path); }
 
-// Throws, as the functions of std::filesystem do: a full disk ends the whole construction.
+// Throws like the functions of std::filesystem: a full disk ends the whole construction.
 void write_new(const std::string& path, const std::string& text) {
   const control::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   const bool written =
@@ -40,7 +40,7 @@ std::string port_dir(const std::string& root, const DeviceInfo& d) {
          std::to_string(control::kPortNumber);
 }
 
-// The kernel has no network interface behind the GID of an InfiniBand port.
+// Says whether a GID has a network interface. Those of InfiniBand ports have none in the kernel.
 bool has_interface(const DeviceInfo& d, std::size_t row) {
   return d.persona == control::Persona::kRoce && !d.gids[row].if_name.empty();
 }
@@ -141,7 +141,8 @@ void ShadowTree::write_port(const DeviceInfo& d) {
   }
 }
 
-// Free rows have no such file. The directory's time is nobody's concern.
+// Writes the file, or removes it, because free rows have none. Nothing depends on the time of its
+// directory.
 void ShadowTree::write_ndev(const std::string& path, const std::string& interface) {
   std::error_code ignored;
   try {
@@ -151,7 +152,7 @@ void ShadowTree::write_ndev(const std::string& path, const std::string& interfac
       write_new(path, interface + "\n");
     }
   } catch (const std::system_error&) {
-    // A full disk: as good as it can be.
+    // The disk is full, and nothing better can be done.
   }
 }
 
@@ -165,12 +166,12 @@ void ShadowTree::write_counters(const DeviceInfo& d, const Totals& totals) {
 void ShadowTree::replace(const std::string& path, const std::string& text) {
   std::string& before = written_[path];
   if (before == text) return;
-  // A file that is gone (somebody emptied the directory) is no reason to stop.
+  // A missing file (the user emptied the directory) is no error.
   const control::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd) return;
   const ssize_t n = ::pwrite(fd.get(), text.data(), text.size(), 0);
   if (n != static_cast<ssize_t>(text.size())) return;
-  // Shortened only after, so that a reader never finds an empty file.
+  // Shortens the file only afterwards, so that a reader never finds an empty one.
   if (before.empty() || before.size() > text.size()) (void)!::ftruncate(fd.get(), n);
   before = text;
 }

@@ -27,7 +27,7 @@ control::Outcome<StatsMemory> StatsMemory::create(std::uint32_t slot) {
   void* at = ::mmap(nullptr, sizeof(control::SharedStats), PROT_READ | PROT_WRITE, MAP_SHARED,
                     fd.get(), 0);
   if (at == MAP_FAILED) return failed("cannot map a memory file");
-  // Not value-initialised, so that pages of the journal are taken as it fills.
+  // Does not value-initialise, so that the journal's pages are allocated only as it fills.
   auto* shared = new (at) control::SharedStats;
   shared->page.slot = slot;
   return StatsMemory(std::move(fd), shared);

@@ -26,7 +26,7 @@ std::string state_text(PortState state) {
   return "0: NOP\n";
 }
 
-// All CPUs, in groups of 32 bits as the kernel prints a mask, the highest first.
+// Returns the mask of all CPUs as the kernel prints it: groups of 32 bits, the highest first.
 std::string cpu_mask_text() {
   const long cpus = std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF));
   char head[16];

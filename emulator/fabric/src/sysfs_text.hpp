@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How the kernel spells a device in sysfs: pure functions from a value to file names and texts.
+// Writes a device as the kernel does in sysfs. Pure functions from a value to file names and texts.
 #pragma once
 
 #include <cstddef>
@@ -15,19 +15,19 @@ namespace verbena::fabric {
 
 using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 
-// "0x" and `digits` hexadecimal digits, with the newline.
+// Returns "0x", `digits` hexadecimal digits, and a newline.
 std::string hex_text(std::uint64_t value, int digits);
-// 0256:5200:7f01:0001
+// Returns text like 0256:5200:7f01:0001.
 std::string guid_text(std::uint64_t guid);
 std::string gid_type_text(control::GidType type);
 
-// Files below class/infiniband/NAME, the port's excepted.
+// Returns the files under class/infiniband/NAME, except the port's.
 NamedTexts device_attributes(const control::DeviceInfo& device);
-// Files directly below ports/1.
+// Returns the files directly under ports/1.
 NamedTexts port_attributes(const control::DeviceInfo& device);
-// "gids/..." and "gid_attrs/types/..." of one row.
+// Returns "gids/..." and "gid_attrs/types/..." of one row.
 NamedTexts gid_attributes(const control::DeviceInfo& device, std::size_t row);
-// "counters/..." and "hw_counters/...".
+// Returns "counters/..." and "hw_counters/...".
 std::vector<std::pair<std::string, std::uint64_t>> counter_files(const Totals& totals);
 
 }  // namespace verbena::fabric

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How another room (connection management) takes part in the daemon without knowing its event
-// loop: it gets the clients' messages of its own types, and answers through `Clients`. All calls
-// on the daemon's one thread.
+// How another room (connection management) takes part in the daemon without knowing its event loop.
+// It gets the clients' messages of its own types and answers through `Clients`. All calls are on
+// the daemon's one thread.
 #pragma once
 
 #include <cstdint>
@@ -30,15 +30,15 @@ struct ClientInfo {
 class Clients {
  public:
   virtual ~Clients() = default;
-  // Null when the client has gone.
+  // Returns null if the client has gone.
   virtual const ClientInfo* info(ClientId client) const = 0;
-  // Whether rules of scripted faults call its program so.
+  // Says whether rules of scripted faults know the client's program by this name.
   virtual bool is_called(ClientId client, const std::string& name) const = 0;
-  // A whole packet (control::encode). Kept back while the client does not read; a client that
-  // lets too much wait is cut off. The descriptors are duplicated.
+  // Sends a whole packet (control::encode). Packets wait while the client does not read; a client
+  // with too many waiting packets is disconnected. The descriptors are duplicated.
   virtual void send(ClientId client, std::span<const std::uint8_t> packet,
                     std::span<const int> fds) = 0;
-  // Hands out what the client has sent up to now, before its turn comes.
+  // Handles what the client has sent up to now, before its turn comes.
   virtual void catch_up(ClientId client) = 0;
 };
 
@@ -48,12 +48,12 @@ class Timers {
   virtual ~Timers() = default;
   virtual Id after(TimeNs delay_ns, std::function<void()> then) = 0;
   virtual void cancel(Id timer) = 0;
-  // Calls once everybody was called who is ready now.
+  // Calls `then` after all handlers that are ready now have run.
   virtual void at_end_of_turn(std::function<void()> then) = 0;
 };
 
-// An ID of connection management, as `verbena status` shows it. Empty: it has none. And as `rdma`
-// shows it, without its device and program.
+// A connection management ID, as `verbena status` shows it. Empty members have no value. `resource`
+// is what `rdma` shows, without device and program.
 struct CmIdStatus {
   std::uint32_t number = 0;
   ClientId owner = 0;
@@ -62,9 +62,9 @@ struct CmIdStatus {
   std::string source;
   std::string destination;
   std::string device;
-  std::uint32_t qpn = 0;  // 0: the program has not named one
+  std::uint32_t qpn = 0;  // 0: the program has not set one
   std::uint32_t backlog = 0;
-  std::size_t unread_events = 0;  // of all IDs of its channel
+  std::size_t unread_events = 0;  // for all IDs of its channel
   bool listens_everywhere = false;
   control::CmIdResource resource;
 };
@@ -75,18 +75,18 @@ class Extension {
   virtual bool takes(control::MessageType type) const = 0;
   virtual void on_client_message(ClientId client, control::Incoming message) = 0;
   virtual void on_client_closed(ClientId client) = 0;
-  // A port went up or down.
+  // Called after a port went up or down.
   virtual void on_port_changed(const Port&) {}
-  // The addresses of a port were announced anew.
+  // Called after the addresses of a port were announced again.
   virtual void on_addresses_changed(const Port&) {}
-  // What a port says of itself has changed: its GIDs, its MTU.
+  // Called after a port's attributes changed: its GIDs, its MTU.
   virtual void on_attributes_changed(const Port&) {}
-  // At most so many IDs of those behind this number, in their order.
+  // Returns the IDs behind a number, in order, up to a limit.
   virtual std::vector<CmIdStatus> cm_ids_behind(std::uint32_t, std::size_t) { return {}; }
-  // The rules of scripted faults are others.
+  // Called after the rules of scripted faults changed.
   virtual void on_rules_changed() {}
-  // All devices are about to go. Calls `told` once, at once or later, when its clients know.
-  // NOLINTNEXTLINE(performance-unnecessary-value-param): whoever calls it later keeps it
+  // Called before all devices go. Calls `told` once, at once or later, when its clients know.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): an override that calls it later keeps it
   virtual void on_ending(std::function<void()> told) { told(); }
 };
 

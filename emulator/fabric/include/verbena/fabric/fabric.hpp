@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// All devices of one emulator and their shadow in the file system. The
-// root of everything that is not a client. One thread.
+// All devices of one emulator and their shadow in the file system. It owns everything except the
+// clients. One thread.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ namespace verbena::fabric {
 
 class Fabric {
  public:
-  // Opens the sockets, then shows the devices below `shadow_root`.
+  // Opens the sockets, then shows the devices under `shadow_root`.
   static control::Outcome<std::unique_ptr<Fabric>> open(
       const std::vector<control::DeviceInfo>& devices, const std::string& shadow_root,
       Poller& poller, limits::FairShare& descriptors);
@@ -29,24 +29,25 @@ class Fabric {
 
   const std::vector<std::unique_ptr<Port>>& ports() const { return ports_; }
   std::vector<control::DeviceInfo> devices() const;
-  // Null, if there is none of this name.
+  // Returns null if no device has this name.
   Port* find(std::string_view name);
-  // The error for a name that find() did not find; lists those there are.
+  // Returns the error for a name that find() did not find. It lists the existing devices.
   control::Error no_such_device(std::string_view name) const;
 
-  // The rules of scripted faults. What changed is in force for the daemon's own packets after each
-  // port's apply_own_faults(); contexts are told by the server.
+  // The rules of scripted faults. A change takes effect for the daemon's own packets with each
+  // port's apply_own_faults(). The server tells the contexts.
   RuleTable& rules() { return rules_; }
-  // What a rule did, on all devices since it was set.
+  // Returns what a rule did on all devices since it was set.
   RuleTotals totals_of(const RuleTable::Entry& entry) const;
 
   // Writes the counters of one device, or of all (empty name), into the shadow.
   void refresh_counters(std::string_view name);
-  // The event to send around; its `changes` are 0 when the port was in that state already.
+  // Returns the event to send to clients. Its `changes` are 0 if the port was already in that
+  // state.
   control::PortEvent set_port_state(Port& port, bool up);
-  // The host's interfaces are these now. The events to send around, for ports that have changed.
+  // Takes the host's current interfaces. Returns events to send to clients, for ports that changed.
   std::vector<control::PortEvent> follow_interfaces(const std::vector<Interface>& interfaces);
-  // Shows the devices again after somebody removed the shadow.
+  // Shows the devices again after the shadow was removed.
   control::Outcome<control::Done> restore_shadow() { return shadow_.create(devices()); }
 
  private:

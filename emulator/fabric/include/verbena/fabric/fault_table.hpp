@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The faults that are set on one device: for every queue pair, for single ones, and for connection
-// management. A change names some of a fault's values and leaves the others; what a single queue
-// pair's fault does not name is as in the one for every queue pair. Pure; one thread.
+// management. A change sets the values that it names and leaves the others. A single queue pair's
+// fault takes the values that it does not name from the fault for every queue pair. Pure; one
+// thread.
 #pragma once
 
 #include <array>
@@ -21,24 +22,24 @@ using FaultTotals = std::array<std::uint64_t, kFaultCounters>;
 class FaultTable {
  public:
   struct Fault {
-    control::FaultSpec spec;  // its own values, of which those count that are named
+    control::FaultSpec spec;  // its own values; only those in `named` count
     std::uint32_t named = 0;  // control::FaultField
-    bool ended = false;       // of a queue pair whose program has ended
-    FaultTotals retired{};    // counted by contexts that are no more
+    bool ended = false;       // the queue pair's program has ended
+    FaultTotals retired{};    // counts of contexts that are gone
   };
 
-  // New faults get `fresh_seed` where no seed is named. The seed of what was changed; none if
-  // nothing is left of it.
+  // Changes faults. New ones get `fresh_seed` if the change names no seed. Returns the seed of the
+  // changed fault, or nothing if no fault is left.
   control::Outcome<std::optional<std::uint64_t>> change(const control::ChangeFault& change,
                                                         std::uint64_t fresh_seed);
 
-  // What contexts, and the daemon's own QP1, are to do now.
+  // Returns the faults that contexts, and the daemon's own QP1, must apply now.
   std::vector<control::FaultSpec> in_force() const;
   const std::vector<Fault>& all() const { return faults_; }
   control::FaultSpec in_force(const Fault& fault) const;
 
-  // A context ends: what it has counted stays, and so do the faults of its queue pairs, for whoever
-  // wants to know what they did. They strike nobody who gets their numbers.
+  // Handle the end of a context. Its counts are kept, and the faults of its queue pairs stay in the
+  // table so that users can see what they did. They do not affect new owners of the numbers.
   void retire(const control::StatsPage& page);
   void end_queue_pairs_of(std::uint32_t slot);
 
@@ -52,7 +53,7 @@ class FaultTable {
   std::uint64_t next_id_ = 1;
 };
 
-// What one page has counted of a fault.
+// Adds what one page has counted for a fault.
 void add_counted(const control::StatsPage& page, const control::FaultSpec& spec,
                  FaultTotals& totals);
 

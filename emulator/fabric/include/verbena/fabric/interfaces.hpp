@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The addresses of this host and the interfaces that hold them. A snapshot, a plain value.
+// The addresses of this host and their interfaces. A snapshot, a plain value.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Interface {
 
 std::vector<Interface> list_interfaces();
 
-// The interface that an address belongs to. All of 127.0.0.0/8 is the loopback interface's.
+// Returns the interface of an address. All of 127.0.0.0/8 belongs to the loopback interface.
 std::optional<Interface> interface_of(const std::vector<Interface>& all, const IpAddress& address);
 
 }  // namespace verbena::fabric

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where datagrams for a port's management queue pairs go (QP0: subnet, QP1: general services).
-// Implemented by connection management; called on the daemon's one thread.
+// Takes the datagrams for a port's management queue pairs (QP0: subnet, QP1: general services).
+// Connection management implements it. Called on the daemon's one thread.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ class Port;
 class ManagementSink {
  public:
   virtual ~ManagementSink() = default;
-  // The destination QP is 0 or 1. Answers go out through port.send().
+  // Handles a datagram for QP 0 or 1. Answers are sent with port.send().
   virtual void on_management_datagram(Port& port, const wire::RxDatagram& datagram) noexcept = 0;
-  // A context has gone, with all its queue pairs.
+  // Called after a context and all its queue pairs are gone.
   virtual void on_context_closed(Port& port, std::uint32_t slot) noexcept = 0;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who joined which multicast group at one port. Pure bookkeeping: the sockets are the port's.
+// Which queue pairs joined which multicast groups at one port. It only keeps the record; the
+// sockets are the port's.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +22,16 @@ class MulticastGroups {
 
   explicit MulticastGroups(bool v4) : v4_(v4) {}
 
-  // False when this queue pair is in the group already.
+  // Returns false if this queue pair is already in the group.
   bool join(const Gid& mgid, std::uint32_t slot, std::uint32_t qpn);
-  // False when it is not.
+  // Returns false if this queue pair is not in the group.
   bool leave(const Gid& mgid, std::uint32_t slot, std::uint32_t qpn);
   void leave_all(std::uint32_t slot);
 
   IpAddress group_of(const Gid& mgid) const;
-  // The IP groups that have a member.
+  // Returns the IP groups that have a member.
   std::set<IpAddress, bool (*)(const IpAddress&, const IpAddress&)> groups() const;
-  // Each context once for each MGID that `group` carries.
+  // Returns each context once for each MGID that maps to `group`.
   std::vector<Member> members_of(const IpAddress& group) const;
   std::size_t memberships_of(std::uint32_t slot) const;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which devices an emulator has, from what the user asked for. Pure: no socket, no file.
+// Decides which devices an emulator has, from the user's settings. Pure: no socket, no file.
 //
-// Each --roce address makes a RoCE device; names go to them first, in order, and each name left
-// over makes an InfiniBand device. Nothing asked: one InfiniBand device. Unnamed ones are called
-// verbena0, verbena1, ...
+// Each --roce address makes a RoCE device. RoCE devices get the given names first, in order; each
+// name that is left makes an InfiniBand device. Without any setting there is one InfiniBand device.
+// Devices without a given name are called verbena0, verbena1, ...
 #pragma once
 
 #include <cstdint>
@@ -21,18 +21,18 @@ inline constexpr std::size_t kMaxDevices = 64;
 
 struct Host {
   std::uint32_t uid = 0;
-  std::string name;     // of the host, for node descriptions
-  std::string version;  // of the product, as firmware version
+  std::string name;     // the host's name, for node descriptions
+  std::string version;  // the product's version, shown as firmware version
   std::vector<Interface> interfaces;
-  // Another one each time that an emulator starts, in 24 bits: libibverbs knows a device by its
-  // index, and takes one with the same index for the device that it has seen.
+  // A different number at each start of an emulator, 24 bits. libibverbs identifies a device by its
+  // index, and would take a device with the same index for one that it has seen.
   std::uint32_t start = 0;
 };
 
 control::Outcome<std::vector<control::DeviceInfo>> plan_devices(const settings::Settings& settings,
                                                                 const Host& host);
 
-// What follows from the interfaces as they are now: GIDs of RoCE ports, MTUs.
+// Updates what depends on the current interfaces: GIDs of RoCE ports, MTUs.
 void follow_interfaces(std::vector<control::DeviceInfo>& devices,
                        const std::vector<Interface>& interfaces);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the fabric needs of an event loop. The daemon implements it; a test may, too. One thread.
+// What the fabric needs from an event loop. The daemon implements it, and tests may. One thread.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@ namespace verbena::fabric {
 class Poller {
  public:
   virtual ~Poller() = default;
-  // Calls back whenever `fd` is readable (level), until unwatch(). The descriptor stays the
-  // caller's and must be unwatched before it is closed.
+  // Calls back while `fd` is readable (level-triggered), until unwatch(). The caller keeps the
+  // descriptor and must unwatch it before closing it.
   virtual void watch(int fd, std::function<void()> on_readable) = 0;
   virtual void unwatch(int fd) = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The rules of scripted faults that are set, for all devices of an emulator. Each is told to every
-// context, which knows whether it is about its program; what they did there is added up here. Pure;
-// one thread.
+// The rules of scripted faults that are set, for all devices of an emulator. Every context is told
+// each rule, and knows whether it concerns its program. What rules did in contexts is added up
+// here. Pure; one thread.
 #pragma once
 
 #include <cstdint>
@@ -26,30 +26,31 @@ class RuleTable {
   struct Entry {
     control::RuleSpec spec;
     fault::Rule rule;
-    RuleTotals retired;  // counted by contexts that are no more
+    RuleTotals retired;  // counts of contexts that are gone
   };
 
-  // Behind those that there are, all or none. Their seed: `seed`, else that of the others, else
-  // `fresh_seed`.
+  // Adds rules behind the existing ones, all or none. Their seed is `seed`, else that of the
+  // existing rules, else `fresh_seed`.
   control::Outcome<control::Done> add(const std::vector<std::string>& lines,
                                       std::optional<std::uint64_t> seed, std::uint64_t fresh_seed);
-  // Of what programs send, and of what connection management sends; of one device, or (empty) all.
+  // Removes rules about data (what programs send) or about connection management, of one device or
+  // (empty) of all.
   void clear(bool data, bool cm, const std::string& device);
-  // Of those that have chances; false if there are none.
+  // Sets the seed of all rules with chances. Returns false if there are none.
   bool set_seed(std::uint64_t seed);
-  // Theirs, if there are any.
+  // Returns the seed of rules with chances, if there are any.
   std::optional<std::uint64_t> seed() const;
 
   const std::vector<Entry>& all() const { return entries_; }
   std::vector<control::RuleSpec> in_force() const;
-  // Those about the emulator's own datagrams from this device, which count into the page.
+  // Returns the rules about the emulator's own datagrams from this device. They count in `page`.
   std::vector<fault::ActiveRule> of_management(const std::string& device, TimeNs now,
                                                control::StatsPage& page) const;
-  // Null: it was taken away.
+  // Returns null if the rule was removed.
   const Entry* find(std::uint64_t id) const;
-  // What happened to so many processes or ports (fault::is_event), once.
+  // Notes that a rule's event (fault::is_event) happened once, to so many processes or ports.
   void note_event(std::uint64_t id, std::uint64_t matched);
-  // A context ends: what it has counted stays.
+  // Keeps the counts of a context that ends.
   void retire(const control::StatsPage& page);
 
  private:
@@ -57,7 +58,7 @@ class RuleTable {
   std::uint64_t next_id_ = 1;
 };
 
-// What one page has counted of a rule.
+// Adds what one page has counted for a rule.
 void add_counted(const control::StatsPage& page, const control::RuleSpec& spec, RuleTotals& totals);
 
 }  // namespace verbena::fabric

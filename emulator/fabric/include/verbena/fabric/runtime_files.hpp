@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What an emulator leaves in its runtime directory. Any thread; the locks say who may call it.
+// The files that an emulator leaves in its runtime directory. Any thread may call; the locks there
+// say which process may.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The files that stand in for /sys and /dev: <runtime dir>/shadow/sys/class/{infiniband,
-// infiniband_verbs,infiniband_mad} and shadow/dev/infiniband. The tree appears at once (it is
-// built beside and renamed); later only contents of files change, in place, because libibverbs
-// takes a directory with a new modification time for another device. Owned by the daemon.
+// infiniband_verbs,infiniband_mad} and shadow/dev/infiniband. The tree appears in one step: it is
+// built next to its place and renamed. Later only the contents of files change, in place, because
+// libibverbs takes a directory with a new modification time for another device. The daemon owns it.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class ShadowTree {
  public:
   explicit ShadowTree(std::string root) : root_(std::move(root)) {}
 
-  // Replaces whatever stood there.
+  // Replaces what was there.
   control::Outcome<control::Done> create(const std::vector<control::DeviceInfo>& devices);
   void write_port(const control::DeviceInfo& device);
   void write_counters(const control::DeviceInfo& device, const Totals& totals);
@@ -33,7 +33,7 @@ class ShadowTree {
   void replace(const std::string& path, const std::string& text);
 
   std::string root_;
-  std::unordered_map<std::string, std::string> written_;  // path -> what stands there
+  std::unordered_map<std::string, std::string> written_;  // path -> content
 };
 
 }  // namespace verbena::fabric

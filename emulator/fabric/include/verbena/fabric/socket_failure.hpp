@@ -6,7 +6,7 @@
 
 namespace verbena::fabric {
 
-// A socket that could not be had, as a client is told.
+// Makes the error that a client gets if a socket could not be opened.
 inline Failure<control::Error> failure_of(const link::SocketError& error) {
   return control::fail(error.error, error.text);
 }

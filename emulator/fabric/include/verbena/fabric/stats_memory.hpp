@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The memory behind one context's stats page and journal: a memfd, mapped here and in the context's
-// process. Its size is sealed, so that the other side cannot pull it away under us.
+// The memory of one context's stats page and journal: a memfd, mapped here and in the context's
+// process. Its size is sealed, so that the other process cannot shrink it under us.
 #pragma once
 
 #include "verbena/control/error.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Sums of the counters of many contexts, as plain numbers.
+// Sums of many contexts' counters, as plain numbers.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace verbena::fabric {
 struct Totals {
   std::array<std::uint64_t, kPortCounters> port{};
   std::array<std::uint64_t, kDropReasons> drops{};
-  std::uint64_t link_downed = 0;  // how often the port was taken down
+  std::uint64_t link_downed = 0;  // how many times the port was taken down
 
   void add(const PortCounters& counters) {
     for (std::size_t i = 0; i < port.size(); ++i) {
@@ -22,7 +22,7 @@ struct Totals {
       drops[i] += counters.drops.read(static_cast<DropReason>(i));
     }
   }
-  // What was counted since `earlier`.
+  // Returns what was counted since `earlier`.
   Totals since(const Totals& earlier) const {
     Totals rest = *this;
     for (std::size_t i = 0; i < port.size(); ++i) rest.port[i] -= earlier.port[i];
@@ -32,7 +32,7 @@ struct Totals {
   }
   std::uint64_t operator[](PortCounter c) const { return port[static_cast<std::size_t>(c)]; }
   std::uint64_t operator[](DropReason r) const { return drops[static_cast<std::size_t>(r)]; }
-  // Packets that were no packets: too short, damaged, or of a form that does not exist.
+  // Returns the number of invalid packets: too short, damaged, or of a form that does not exist.
   std::uint64_t malformed() const {
     const Totals& t = *this;
     return t[DropReason::kTooShort] + t[DropReason::kBadIcrc] + t[DropReason::kBadVersion] +
