@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The life of a relay, its owners and its line of packets out; answers.
+// The life of a relay, its owners, its packets on their way out, and answers.
 #include "verbena/relay/relay.hpp"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ std::uint32_t Relay::messages() const {
   return current_.owner != nullptr ? messages_ : own_.message_count();
 }
 
-// Nothing of what was taken waits for an answer.
+// Returns whether nothing that was taken waits for an answer.
 bool Relay::is_settled() const {
   if (replay_) return false;
   return current_.owner != nullptr ? acked_ + 1 == passed_ : !own_.has_pending_answers();
@@ -75,7 +75,7 @@ Relay::Owner* Relay::owner_of_line(Qpn line) const {
   return found != owners_.end() ? found->get() : nullptr;
 }
 
-// Null when the device has no number left for its line.
+// Returns null if the device has no number left for the owner's line.
 Relay::Owner* Relay::make_owner(std::uint32_t srq, Psn psn) {
   for (const Qpn line : retired_lines_) endpoint_.shared->close_line(line);
   retired_lines_.clear();
@@ -161,11 +161,11 @@ Relay::Bytes Relay::copy_of(const wire::PacketView& packet) {
 
 // --- answers of the proxies --------------------------------------------------------------------
 
-// And the packets that change their numbers on the way.
+// The packets that change their numbers on the way are rewritten here as well.
 
 namespace {
 
-// Packets on their way out; what finds no room is lost, as on any network.
+// The most packets on their way out. A packet that finds no room is lost, as on any network.
 constexpr std::size_t kOutMax = 2048;
 
 bool is_nak(const wire::PacketView& packet) {
@@ -223,15 +223,15 @@ void Relay::handle_answer(Qpn line, const wire::PacketView& packet,
       messages_ = count;
     }
   }
-  // Of an acknowledgement that says nothing new the peer has no use; and one that overtakes the
-  // repeated answer would be taken for its loss.
+  // The peer has no use for an acknowledgement that says nothing new. If an acknowledgement
+  // overtook the repeated answer, the peer would take that for the loss of the answer.
   const bool is_stale = !is_news && packet.row->operation == wire::Operation::kAcknowledge;
   const bool overtakes = replay_ && !psn.is_before(replay_->first);
   if (!is_stale && !overtakes) forward(packet, psn, count);
   resume(now);
 }
 
-// Data that was asked for again, or why there is none.
+// Handles data that was asked for again, or the NAK that says why there is none.
 void Relay::handle_replayed(const wire::PacketView& packet, Psn psn, TimeNs now) {
   if (is_nak(packet)) {
     const wire::Aeth aeth = packet.aeth();
@@ -273,7 +273,7 @@ void Relay::handle_nak(const wire::PacketView& packet, Psn psn) {
     endpoint_.fail(event_for(aeth.nak_code()));
     return;
   }
-  // The peer begins again there, or before.
+  // The peer begins again at this PSN, or before.
   held_.clear();
   missing_ = false;
   if (!replay_) forward(packet, psn, messages_);
@@ -289,7 +289,8 @@ void Relay::fail(wire::NakCode code, Psn psn, const char* why) {
   endpoint_.fail(event_for(code));
 }
 
-// To the proxy. Each packet asks for an acknowledgement: the next owner waits for it.
+// Passes a packet to the proxy. Each packet requests an acknowledgement, because the next owner
+// waits for it.
 void Relay::pass(const wire::PacketView& packet, const Epoch& epoch) {
   if (out_.size() >= kOutMax) return;
   endpoint_.counters.packets_received.add();
@@ -321,7 +322,7 @@ void Relay::forward(const wire::PacketView& packet, Psn psn, std::uint32_t messa
   out_.push_back(std::move(outgoing));
 }
 
-// An answer of the receiver's own.
+// Sends an answer of the receiver's own.
 void Relay::tell_peer(wire::Aeth aeth, Psn psn) {
   if (out_.size() >= kOutMax) return;
   const wire::OpcodeRow& row = wire::row_of(wire::Opcode::kXrcAcknowledge);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Requests of the peer: whose they are, and when they may be passed on.
+// Requests of the peer: which owner they are for, and when they may be passed on.
 #include <algorithm>
 
 #include "verbena/relay/relay.hpp"
@@ -7,9 +7,9 @@
 namespace verbena::relay {
 namespace {
 
-// Packets in line; the peer repeats what finds no room.
+// The most packets that are held. The peer repeats what finds no room.
 constexpr std::size_t kHeldMax = 256;
-// A question that was not answered is asked again when the peer repeats, at most so often.
+// A question that was not answered is asked again when the peer repeats, at most this often.
 constexpr TimeNs kAskAgainNs = 100'000'000;
 // PSNs are told apart up to half their range. What is older than this is forgotten before.
 constexpr std::int32_t kRemembered = 1 << 22;
@@ -29,7 +29,7 @@ const wire::RxDatagram& no_datagram() {
 std::uint32_t Relay::span_of(const wire::PacketView& packet) const {
   if (packet.row->operation != wire::Operation::kReadRequest) return 1;
   const std::uint32_t length = packet.reth().length;
-  // One that is too long is refused.
+  // A READ that is too long is refused.
   if (length > responder::kMessageMax) return 1;
   return std::max((length + endpoint_.mtu - 1) / endpoint_.mtu, 1u);
 }
@@ -39,8 +39,8 @@ void Relay::handle_request(const wire::PacketView& packet, TimeNs now) {
   const Psn psn = packet.bth.psn;
   if (psn.is_before(replay_ ? replay_->end : next())) return repeat(packet);
   if (replay_ && !(psn == line_end())) {
-    // The peer goes on, and not with what is behind the replay: it was an old packet that came
-    // late, or the peer has its answer by now.
+    // The peer goes on, and not with what is behind the replay: the repeated request was an old
+    // packet that came late, or the peer has its answer by now.
     replay_.reset();
     resume(now);
     return handle_request(packet, now);
@@ -58,14 +58,15 @@ void Relay::handle_request(const wire::PacketView& packet, TimeNs now) {
   }
 }
 
-// What stands in line came again. The question for a proxy may have been lost.
+// Handles a packet that is held already and came again. The question for its proxy may have been
+// lost.
 void Relay::repeat_waiting(TimeNs now) {
   endpoint_.drops->count(DropReason::kDuplicate);
   Owner* owner = current_.owner;
   if (owner != nullptr && !owner->ready && now - owner->asked_at > kAskAgainNs) ask(*owner, now);
 }
 
-// Before what is expected: it was taken once.
+// Handles a packet before the expected one: it was taken once.
 void Relay::repeat(const wire::PacketView& packet) {
   const Psn psn = packet.bth.psn;
   const bool in_current = !psn.is_before(current_.first);
@@ -75,7 +76,8 @@ void Relay::repeat(const wire::PacketView& packet) {
   if (in_current && psn.is_after(acked_)) {
     if (current_.owner->ready) pass(packet, current_);
   } else if (!replay_ || psn.is_before(replay_->first)) {
-    // No further than this one: the answer to what came behind it may not have reached the peer.
+    // Acknowledges no further than this packet: the answer to what came behind it may not have
+    // reached the peer.
     tell_peer(wire::Aeth::ack(wire::kCreditsUnlimited, messages()), psn);
   }
 }
@@ -87,7 +89,7 @@ void Relay::repeat_data(const wire::PacketView& packet, bool in_current) {
   if (epoch == nullptr || end.is_after(in_current ? passed_ : epoch->end)) return;
   if (epoch->owner != nullptr && !epoch->owner->ready) return;
   replay_ = Replay{*epoch, psn, end};
-  // The peer repeats all behind it, too, unless that stands in line as it should.
+  // The peer also repeats everything behind the packet, unless the held packets follow it directly.
   if (!held_.empty()) {
     const Psn first = wire::BthView(held_.front().data()).psn();
     if (!(first == end)) clear_line();
@@ -110,8 +112,8 @@ const Relay::Epoch* Relay::epoch_of(Psn psn) const {
   return nullptr;
 }
 
-// Whether the packet that is expected may be taken now; makes its owner the current one. As to a
-// responder, only the first packet of a message says whose it is.
+// Returns whether the packet that is expected may be taken now, and makes its owner the current
+// one. As for a responder, only the first packet of a message says which SRQ it is for.
 bool Relay::admit(const wire::PacketView& packet, TimeNs now) {
   if (replay_) return false;
   if (packet.row->starts_message && !is_in_message()) {
@@ -154,7 +156,7 @@ void Relay::enter(Owner* owner, Psn psn) {
   current_.end = psn;
   if (current_.has_data) {
     history_.push_back(current_);
-    // No more can be unanswered at the peer.
+    // The peer cannot have more that is unanswered.
     const std::size_t bound = std::max<std::size_t>(own_.attributes().max_dest_rd_atomic, 1);
     if (history_.size() > bound) history_.pop_front();
   }
@@ -216,7 +218,7 @@ void Relay::clear_line() {
   held_.clear();
 }
 
-// Told once, and only when nothing before it can be asked for again any more.
+// Reports a gap once, and only when nothing before it can be asked for again any more.
 void Relay::report_gap() {
   if (!missing_ || !held_.empty() || !is_settled()) return;
   missing_ = false;
@@ -231,12 +233,12 @@ void Relay::resume(TimeNs now) {
     const auto packet = wire::parse_packet(held_.front());
     const bool is_repeated = packet->bth.psn.is_before(next());
     if (packet->bth.psn.is_after(next())) {
-      // What was before it is refused for now, and will come again with all behind it.
+      // A packet before this one is refused for now, and will come again with all behind it.
       held_.clear();
       break;
     }
     if (!is_repeated && !admit(*packet, now)) break;
-    // A refusal on the way may have emptied the line.
+    // A refusal on the way may have dropped the held packets.
     if (held_.empty()) break;
     const Bytes bytes = std::move(held_.front());
     held_.pop_front();

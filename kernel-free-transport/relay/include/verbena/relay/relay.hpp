@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What an XRC receive queue pair does with requests for SRQs of other processes in its domain. The
-// process that owns such an SRQ has a proxy: an ordinary responder, with a sequence of its own,
-// that the packets are passed on to. Its answers come back by a line, a queue pair number of this
-// device that leads here, and go to the peer. Both ways a packet changes its numbers and nothing
-// else, so that the proxy checks, places and remembers as any responder, and what is lost on the
-// way is recovered by the peer, which repeats.
+// process that owns such an SRQ has a proxy: an ordinary responder, with a sequence of its own, to
+// which the packets are passed on. Its answers come back by a line, a queue pair number of this
+// device that leads here, and go to the peer. In both directions a packet changes its numbers and
+// nothing else. So the proxy checks, places and remembers like any responder, and what is lost on
+// the way is recovered by the peer, which repeats.
 //
 //   peer ──── PSN p ───> receiver ──── PSN p + shift ───> proxy
 //   peer <─── PSN p ──── (relay)  <─── PSN p + shift ──── by the owner's line
 //
-// An acknowledgement speaks for all before it, so one owner at a time has requests outstanding. The
-// time of one owner is an epoch. A packet that begins another one waits in line, with those behind
-// it, until all before it is acknowledged. Packets are taken in the order of their PSNs, as by a
-// responder: what comes after a gap is dropped, and the peer told when its turn has come.
+// An acknowledgement speaks for everything before it, so one owner at a time has requests
+// outstanding. The time of one owner is an epoch. A packet that begins another epoch is held, with
+// those behind it, until everything before it is acknowledged. Packets are taken in the order of
+// their PSNs, as by a responder: a packet behind a gap is dropped, and the gap is reported when
+// everything before it is settled.
 //
-//   repeated SEND, WRITE          acknowledged here, if its owner has acknowledged it; else passed
-//   on repeated READ, atomic, ...    goes to the owner of its epoch, who has the answer; what comes
-//                                 behind it waits until the answer has been through (a replay)
+//   repeated SEND, WRITE         acknowledged here if its owner has acknowledged it, else passed on
+//   repeated READ, atomic, ...   goes to the owner of its epoch, who has the answer; what comes
+//                                behind it waits until the answer has been through (a replay)
 //
-// Owned by the queue pair and called under its lock; what may need a new line (requests, answers,
-// `resume`, `connect`, `refuse`) under the device's receive lock, too.
+// Owned by the queue pair and called under its lock. Calls that may need a new line (requests,
+// answers, `resume`, `connect`, `refuse`) are made under the device's receive lock as well.
 #pragma once
 
 #include <deque>
@@ -38,37 +39,37 @@ class Relay {
   Relay(queue::Endpoint& endpoint, responder::Responder& own);
 
   void start(Psn expected);  // RTR
-  // Lets go of all proxies. What the peer is still to be told goes out.
+  // Lets go of all proxies. What the peer still has to be told goes out.
   void stop();
   void reset();
-  // The proxies must know of it before they get another packet.
+  // Tells the proxies of changed attributes, before they get another packet.
   void change_attributes(TimeNs now);
 
   void handle_request(const wire::PacketView& packet, TimeNs now);
-  // What came by a line.
+  // Handles a packet that came by a line.
   void handle_answer(Qpn line, const wire::PacketView& packet, const wire::RxDatagram& datagram,
                      TimeNs now);
-  // The proxy behind this line is there, or never will be, or is no more.
+  // connect(): the proxy behind this line is there. refuse(): it never will be, or is no more.
   void connect(Qpn line, const wire::Destination& destination, Qpn proxy, TimeNs now);
   void refuse(Qpn line, TimeNs now);
-  // The receiver itself may have sent its pending answers.
+  // Called when the receiver itself may have sent its pending answers.
   void resume(TimeNs now);
 
   bool has_packets() const { return !out_.empty(); }
-  // True: there is more than the batch could take.
+  // Returns true if there is more than the batch could take.
   bool poll_transmit(wire::TxBatch& out);
-  // The next request that the receiver or an owner has not taken yet.
+  // The PSN of the next request that neither the receiver nor an owner has taken yet.
   Psn expected_psn() const;
 
  private:
   using Bytes = std::vector<std::uint8_t>;
 
   struct Owner {
-    std::uint32_t slot = 0;  // of its SRQs' numbers
+    std::uint32_t slot = 0;  // the slot in its SRQs' numbers
     Qpn line;
-    std::uint32_t srq = 0;       // one of them
-    Psn next;                    // of its sequence: unused from here on
-    std::uint32_t messages = 0;  // that it has completed
+    std::uint32_t srq = 0;       // the number of one of its SRQs
+    Psn next;                    // the first unused PSN of its sequence
+    std::uint32_t messages = 0;  // messages that it has completed
     bool ready = false;
     Qpn proxy;
     wire::Destination destination;
@@ -76,11 +77,11 @@ class Relay {
   };
   struct Epoch {
     Psn first;
-    Psn end;                          // once it is over
+    Psn end;                          // valid once the epoch is over
     Owner* owner = nullptr;           // null: the receiver itself
     std::uint32_t shift = 0;          // from our PSNs to the owner's
     std::uint32_t message_shift = 0;  // from the owner's MSNs to ours
-    bool has_data = false;            // READs and the like, which may be asked for again
+    bool has_data = false;            // it had READs or the like, which the peer may repeat
   };
   struct Replay {
     Epoch epoch;
@@ -134,20 +135,20 @@ class Relay {
   queue::Endpoint& endpoint_;
   responder::Responder& own_;
   std::vector<std::unique_ptr<Owner>> owners_;
-  std::vector<Qpn> retired_lines_;  // given back when the next one is taken
+  std::vector<Qpn> retired_lines_;  // to be given back when the next one is taken
 
   Epoch current_;
-  Psn acked_;                   // the last that the owner has acknowledged
-  Psn passed_;                  // unused from here on; of the receiver itself its responder knows
+  Psn acked_;                   // the last PSN that the owner has acknowledged
+  Psn passed_;                  // the first PSN not passed on; unused for the receiver itself
   bool in_message_ = false;     // the last packet that was passed on does not end its message
   std::uint32_t messages_ = 0;  // MSN, as the peer counts
-  std::deque<Epoch> history_;   // those that had data, oldest first
+  std::deque<Epoch> history_;   // past epochs that had data, oldest first
   std::optional<Replay> replay_;
 
-  std::deque<Bytes> held_;  // in line; without gaps
+  std::deque<Bytes> held_;  // packets that wait, without gaps
   Psn held_end_;
-  bool missing_ = false;       // something was dropped that the peer may not know of
-  bool gap_reported_ = false;  // for the packet that is expected
+  bool missing_ = false;       // a packet was dropped, and the peer may not know it
+  bool gap_reported_ = false;  // the gap at the expected PSN was reported
 
   std::deque<Outgoing> out_;
 };
