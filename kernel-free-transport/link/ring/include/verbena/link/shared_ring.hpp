@@ -11,8 +11,7 @@
 //            +----------------------+-------------+--------------------+-------------+
 //            | tag (48) length (16) | fields (64) | packet, BTH .. pad | ack (64)? |
 //            +----------------------+-------------+--------------------+-------------+
-//            | tag (48)  65535 (16) | the next record did not fit here, it is at the ring's
-//            beginning
+//            | tag (48)  65535 (16) | the next record did not fit here: it is at the beginning
 //            +----------------------+
 //
 // The reader looks only at the word where the next record begins: a small packet costs one cache
