@@ -16,7 +16,7 @@ Output::Output(int fd) : fd_(fd) {
 }
 
 Output::Written Output::write(std::span<const std::uint8_t> bytes) {
-  // A pipe that takes anything takes PIPE_BUF bytes.
+  // A writable pipe has room for PIPE_BUF bytes.
   const std::size_t most = is_file_ ? bytes.size() : std::min<std::size_t>(bytes.size(), PIPE_BUF);
   Written written;
   while (written.bytes < most) {

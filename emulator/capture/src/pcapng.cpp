@@ -12,16 +12,16 @@ constexpr std::uint32_t kInterfaceDescription = 1;
 constexpr std::uint32_t kInterfaceStatistics = 5;
 constexpr std::uint32_t kEnhancedPacket = 6;
 constexpr std::uint32_t kByteOrderMagic = 0x1a2b3c4d;
-constexpr std::uint16_t kLinkTypeRaw = 101;  // begins with the IP header
+constexpr std::uint16_t kLinkTypeRaw = 101;  // packets begin with the IP header
 
 constexpr std::uint16_t kEndOfOptions = 0;
 constexpr std::uint16_t kComment = 1;
-constexpr std::uint16_t kApplication = 4;  // of a section
-constexpr std::uint16_t kName = 2;         // of an interface
+constexpr std::uint16_t kApplication = 4;  // for sections
+constexpr std::uint16_t kName = 2;         // for interfaces
 constexpr std::uint16_t kDescription = 3;
 constexpr std::uint16_t kTimeResolution = 9;
-constexpr std::uint16_t kFlags = 2;      // of a packet
-constexpr std::uint16_t kStartTime = 2;  // of statistics
+constexpr std::uint16_t kFlags = 2;      // for packets
+constexpr std::uint16_t kStartTime = 2;  // for statistics
 constexpr std::uint16_t kEndTime = 3;
 constexpr std::uint16_t kReceived = 4;
 constexpr std::uint16_t kDropped = 5;
@@ -39,7 +39,7 @@ void Pcapng::put(T value) {
 void Pcapng::put_bytes(const void* bytes, std::size_t size) {
   const auto* const begin = static_cast<const std::uint8_t*>(bytes);
   out_.insert(out_.end(), begin, begin + size);
-  // To the next word of the block.
+  // Pads to the next word of the block.
   out_.resize(block_begins_at_ + (out_.size() - block_begins_at_ + 3) / 4 * 4);
 }
 
@@ -63,7 +63,7 @@ void Pcapng::begin_block(std::uint32_t type) {
   put(std::uint32_t{0});
 }
 
-// The length stands at both ends.
+// Writes the length at both ends of the block.
 void Pcapng::end_block() {
   put(std::uint32_t{kEndOfOptions});
   const auto length = static_cast<std::uint32_t>(out_.size() - block_begins_at_ + 4);
@@ -121,7 +121,7 @@ void Pcapng::add_statistics(const Statistics& statistics) {
 
 namespace {
 
-// The whole blocks at the beginning of these bytes, one after the other.
+// Visits the whole blocks at the beginning of these bytes, in order. Returns their size.
 template <typename Visit>
 std::size_t for_each_block(std::span<const std::uint8_t> bytes, Visit&& visit) {
   std::size_t at = 0;

@@ -13,9 +13,9 @@ namespace {
 
 using link::CaptureRecord;
 
-// Conversations whose queue pairs were explained; when there are more, they are explained anew.
+// How many conversations are remembered as explained. When there are more, all are explained again.
 constexpr std::size_t kExplainedMost = 65536;
-// What was left out is said again so often, if it has become more.
+// How often a larger count of left-out packets is written.
 constexpr TimeNs kSayEvery = 1'000'000'000;
 
 std::string process_of(const Recorder::Origin& origin) {
@@ -78,12 +78,12 @@ void Recorder::end(std::uint32_t number) {
   }
 }
 
-// Up to when all that this one will ever record is in its ring, if it is `now`.
+// Returns the time up to which all records of the source are in its ring, as seen at `now`.
 TimeNs Recorder::look_at(Source& source, TimeNs now) {
   const std::uint32_t activity = source.reader.activity();
   const bool is_at_rest = activity % 2 == 0;
   if (activity != source.activity) {
-    // What it is at has begun after the look before.
+    // The record that it is writing was begun after the previous look.
     source.complete = source.looked;
     source.changed = now;
   }
@@ -105,7 +105,7 @@ Recorder::Found Recorder::read(TimeNs until) {
   return complete >= until && has_room ? Found::kAll : Found::kNothing;
 }
 
-// Of all rings the oldest record first. Returns how many there were.
+// Adds the oldest record of all rings first. Returns the number of records.
 std::size_t Recorder::add_records(TimeNs now, TimeNs until) {
   using Next = std::pair<TimeNs, Source*>;
   std::priority_queue<Next, std::vector<Next>, std::greater<>> next;
@@ -127,7 +127,7 @@ std::size_t Recorder::add_records(TimeNs now, TimeNs until) {
   return count;
 }
 
-// For who reads the file while it grows, or finds it without an end.
+// Writes changed statistics for readers of a file that still grows or has no end.
 void Recorder::say_changes(TimeNs now) {
   if (now < said_at_ + kSayEvery || buffer_.size() >= kBufferBytes) return;
   said_at_ = now;
@@ -136,8 +136,8 @@ void Recorder::say_changes(TimeNs now) {
   }
 }
 
-// What was stopped in the middle of a record, and came too late, gets the time of the one before it
-// in the file.
+// A record that comes too late, because its writer was stopped, gets the time of the packet before
+// it in the file.
 void Recorder::add_record(Source& source) {
   const CaptureRecord record = *source.reader.front();
   source.reader.copy_packet(frame_.room_for(record));
@@ -150,7 +150,8 @@ void Recorder::add_record(Source& source) {
   ++packets_;
 }
 
-// Of each conversation the first packet says whose it is, and one that met a fault says so.
+// Returns a packet's comment. The first packet of each conversation names the processes, and a
+// packet that met a fault says so.
 std::string Recorder::comment_on(const Source& source, const CaptureRecord& record) {
   std::string comment = words_for(record.fate);
   const std::uint32_t receiver = wire::BthView(frame_.packet(record).data()).dest_qp().value();
@@ -195,7 +196,7 @@ void Recorder::say_statistics(std::uint32_t pid) {
                         received, interface.dropped_said});
 }
 
-// What was recorded and will not be read counts as left out.
+// Counts records that will not be read as left out.
 std::uint64_t Recorder::dropped_by(const Source& source) const {
   const std::uint64_t recorded = source.reader.recorded();
   return source.reader.dropped() + (recorded - std::min(recorded, source.taken));
@@ -229,7 +230,7 @@ void Recorder::remove(std::list<Source>::iterator source) {
   interface.dropped += dropped_by(*source);
   sources_.erase(source);
   if (--interface.sources != 0) return;
-  // The number may become another process's.
+  // The process ID may be reused.
   say_statistics(pid);
   dropped_ += interface.dropped;
   interfaces_.erase(pid);

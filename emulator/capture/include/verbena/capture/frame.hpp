@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A recorded packet as a network would carry it: with an IP and a UDP header made from what the
-// engine knows, and an ICRC that is right for them, so that Wireshark shows RoCEv2 whichever link
-// carried it.
+// A recorded packet as a network would carry it: with IP and UDP headers made from what the engine
+// knows, and the right ICRC for them, so that Wireshark shows RoCEv2 whichever link carried the
+// packet.
 #pragma once
 
 #include <array>
@@ -17,9 +17,9 @@ namespace verbena::capture {
 
 class Frame {
  public:
-  // Where the packet goes first: `record.kept` bytes.
+  // Returns where to put the packet first: `record.kept` bytes.
   std::uint8_t* room_for(const link::CaptureRecord& record);
-  // Then this completes the datagram. False: it is none.
+  // Completes the datagram around the packet. Returns false if the record is no valid packet.
   bool complete(const link::CaptureRecord& record);
 
   std::span<const std::uint8_t> bytes() const { return {datagram_.data(), size_}; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The file, or the pipe, that a capture is written to.
+// The file or pipe that a capture is written to.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace verbena::capture {
 
 class Output {
  public:
-  // `fd` stays the caller's.
+  // The caller keeps `fd`.
   explicit Output(int fd);
 
   int fd() const { return fd_; }
@@ -18,12 +18,12 @@ class Output {
 
   struct Written {
     std::size_t bytes = 0;
-    int error = 0;  // errno; EPIPE: nobody reads any more
+    int error = 0;  // errno; EPIPE: the reader is gone
   };
-  // A file takes all or fails. Anything else takes what it can without making us wait, if poll said
-  // that it can.
+  // Writes. A file takes all bytes or fails. Any other output takes what it can without blocking,
+  // if poll() said that it is writable.
   Written write(std::span<const std::uint8_t> bytes);
-  // Takes the last `bytes` back, of a file.
+  // Removes the last `bytes` of a file.
   void take_back(std::size_t bytes);
 
  private:

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The blocks of a pcapng file, appended to a buffer, in the byte order of the machine (the section
-// header says which).
+// Appends the blocks of a pcapng file to a buffer, in the machine's byte order (the section header
+// says which).
 //
 //   section header        | type | length | magic | 1.0 | section length -1 (unknown) | options |
-//   length | interface description | type | length | link type, 0 | snap length | options | length
-//   | enhanced packet       | type | length | interface | time (2 words) | captured | original
+//                         | length |
+//   interface description | type | length | link type, 0 | snap length | options | length |
+//   enhanced packet       | type | length | interface | time (2 words) | captured | original |
 //                         | bytes, padded | options | length |
 //   interface statistics  | type | length | interface | time (2 words) | options | length |
 #pragma once
@@ -24,13 +25,13 @@ class Pcapng {
   explicit Pcapng(std::vector<std::uint8_t>& out) : out_(out) {}
 
   void begin_section(std::string_view application);
-  // The interfaces of a section have numbers from 0 on, in this order. Packets begin with their IP
-  // header; times are in nanoseconds.
+  // Adds an interface. Interfaces of a section are numbered from 0, in this order. Packets begin
+  // with their IP header; times are in nanoseconds.
   void add_interface(std::string_view name, std::string_view description);
 
   struct Packet {
     std::uint32_t interface = 0;
-    TimeNs time = 0;  // since 1970
+    TimeNs time = 0;  // nanoseconds since 1970
     std::span<const std::uint8_t> bytes;
     std::size_t length = 0;  // before it was cut
     link::CaptureRecord::Direction direction{};
@@ -43,7 +44,7 @@ class Pcapng {
     TimeNs begin = 0;
     TimeNs end = 0;
     std::uint64_t received = 0;
-    std::uint64_t dropped = 0;  // of these
+    std::uint64_t dropped = 0;  // part of `received`
   };
   static constexpr std::size_t kStatisticsBytes = 76;
   void add_statistics(const Statistics& statistics);
@@ -62,11 +63,11 @@ class Pcapng {
   std::size_t block_begins_at_ = 0;
 };
 
-// Of each packet among these blocks, the number of its interface.
+// Returns the interface number of each packet in these blocks.
 std::vector<std::uint32_t> interfaces_of_packets(std::span<const std::uint8_t> blocks);
 
-// How many bytes of whole blocks are among the first `size` bytes of `blocks`, which begins with a
-// block: where a file that could not be written further is to end.
+// Returns how many of the first `size` bytes of `blocks` are whole blocks. `blocks` begins with a
+// block. A file that cannot be written further is cut there.
 std::size_t whole_blocks(std::span<const std::uint8_t> blocks, std::size_t size);
 
 }  // namespace verbena::capture

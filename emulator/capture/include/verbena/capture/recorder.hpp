@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Reads the rings of all that are captured (link/capture_ring.hpp) and makes one pcapng file of
-// them, in order of time: an interface for each process, named after it, what was left out in the
-// interface's statistics, and comments: which process a queue pair is of, and what a fault took.
-// Bounded: what is read waits in one buffer, and while that is full, in the rings, which then leave
-// out what does not fit. One thread.
+// Reads the rings of all captured contexts (link/capture_ring.hpp) and makes one pcapng file in
+// order of time. It has an interface for each process, named after the process; the interface's
+// statistics, which count what was left out; and comments, which name the process of a queue pair
+// and the effects of faults. Memory is bounded: what was read waits in one buffer, and while that
+// is full, records wait in the rings, which leave out what does not fit. One thread.
 #pragma once
 
 #include <cstddef>
@@ -26,14 +26,14 @@ namespace verbena::capture {
 
 class Recorder {
  public:
-  // A file's worth of blocks that are read at once.
+  // The size at which the buffer of blocks is full.
   static constexpr std::size_t kBufferBytes = 256 * 1024;
-  // What those that have ended left in their rings, while nobody takes what is read.
+  // How many ended sources keep unread records while nothing takes the blocks.
   static constexpr std::size_t kEndedMost = 256;
-  // A writer that was stopped in the middle of a record is waited for so long.
+  // How long the recorder waits for a writer that was stopped in the middle of a record.
   static constexpr TimeNs kPatience = 200'000'000;
 
-  // One context, or the emulator's own queue pairs of one port.
+  // A source of records: one context, or the emulator's own queue pairs of one port.
   struct Origin {
     std::uint32_t number = 0;
     std::uint32_t pid = 0;
@@ -47,23 +47,24 @@ class Recorder {
                     link::Clock wall_clock = &link::realtime_now_ns);
 
   void add(const Origin& origin, link::CaptureRing ring);
-  // One more slot of its queue pair numbers.
+  // Adds another slot of a source's queue pair numbers.
   void add_slot(std::uint32_t number, std::uint32_t slot);
-  // It has ended. What it left is still read.
+  // Marks a source as ended. Records that it left in its ring are still read.
   void end(std::uint32_t number);
 
-  // Reads what is there and not younger than `until`, as far as the buffer has room.
+  // Reads the records up to the time `until`, as far as the buffer has room.
   enum class Found : std::uint8_t { kSome, kNothing, kAll };
-  // kAll: and nothing as old as that will come.
+  // kAll: all records up to `until` were read, and no others will come.
   Found read(TimeNs until = kNever);
-  // Adds the statistics of those that are there, as the last blocks; of about so many bytes.
+  // Adds the statistics of all interfaces as the last blocks, which take about bytes_to_finish().
   void finish();
   std::size_t bytes_to_finish() const;
 
-  // What is to be written next, and how much of that was.
+  // The blocks to be written next; written() says how many of their bytes were written.
   std::span<const std::uint8_t> blocks() const;
   void written(std::size_t bytes);
-  // Nobody will take them, which begin with a whole block: their packets count as left out.
+  // Drops the blocks to be written, which must begin with a whole block. Their packets count as
+  // left out.
   void give_up_blocks();
 
   TimeNs now() const { return clock_(); }
@@ -76,7 +77,7 @@ class Recorder {
     std::uint32_t number = 0;
     std::size_t sources = 0;
     TimeNs begin = 0;
-    // Of sources that are gone; and what was said last.
+    // Counts of sources that are gone, and the dropped packets that were last reported.
     std::uint64_t received = 0;
     std::uint64_t dropped = 0;
     std::uint64_t dropped_said = 0;
@@ -86,7 +87,8 @@ class Recorder {
     link::CaptureReader reader;
     std::uint64_t taken = 0;
     bool is_ended = false;
-    // Up to then all was seen. Of the look before: when it was, and what it found since when.
+    // All records up to `complete` were seen. The others are the time of the previous look, the
+    // activity that it found, and since when the ring has had that.
     TimeNs complete = 0;
     TimeNs looked = 0;
     std::uint32_t activity = 0;
@@ -108,16 +110,16 @@ class Recorder {
   link::Clock clock_;
   TimeNs wall_offset_;
   std::vector<std::uint8_t> buffer_;
-  std::size_t written_ = 0;  // of the buffer
+  std::size_t written_ = 0;  // bytes of the buffer that were written
   Pcapng file_{buffer_};
   Frame frame_;
 
   std::list<Source> sources_;
-  std::map<std::uint32_t, Interface> interfaces_;  // by process
+  std::map<std::uint32_t, Interface> interfaces_;  // by process ID
   std::uint32_t next_interface_ = 0;
-  // Whose queue pairs a slot has, or had last.
+  // The owner of each slot, or its last owner.
   std::map<std::pair<IpAddress, std::uint32_t>, Origin> slots_;
-  // Who records, the sender, both addresses, the receiver and whose it is.
+  // The recording source, the sender, both addresses, the receiver, and the receiver's owner.
   using Conversation =
       std::tuple<std::uint32_t, std::uint32_t, IpAddress, IpAddress, std::uint32_t, std::uint32_t>;
   std::set<Conversation> explained_;
@@ -125,7 +127,7 @@ class Recorder {
   TimeNs last_time_ = 0;
   TimeNs said_at_ = 0;
   std::uint64_t packets_ = 0;
-  std::uint64_t dropped_ = 0;  // of processes that are gone
+  std::uint64_t dropped_ = 0;  // packets of processes that are gone
 };
 
 }  // namespace verbena::capture
