@@ -8,7 +8,7 @@ namespace verbena::limits {
 bool FairShare::may_take(Holder holder, std::size_t count) const {
   if (count == 0) return true;
   if (count > left()) return false;
-  // The first one is not measured against what is left: the last of all is for whoever has none.
+  // A client that has nothing is not limited by its share, so that it can get even the last unit.
   const std::size_t held = held_by(holder);
   return held == 0 || held + count <= left() - count;
 }

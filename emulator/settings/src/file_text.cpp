@@ -11,7 +11,7 @@
 
 namespace verbena::settings {
 
-// Nobody writes more by hand; some files have no end.
+// A limit, because some files have no end. A text written by hand is shorter.
 constexpr std::size_t kTextMost = 1 << 20;
 
 control::Outcome<std::string> text_of_file(const std::string& path) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What stands in a file, or why it cannot be read.
+// Reads the text of a file, or says why it cannot be read.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ namespace {
 using control::fail;
 using control::Outcome;
 
-// Says where it is.
+// Makes errors that say their line.
 class Place {
  public:
   explicit Place(const std::string& origin) : origin_(origin) {}
@@ -30,7 +30,7 @@ class Place {
   const std::string& origin_;
 };
 
-// Strings, numbers and times as they stand on a line of their own.
+// Returns a string, number or time as it is written in a rule on one line.
 std::optional<std::string> word_of(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* number = node.as_integer()) return std::to_string(number->get());
@@ -42,7 +42,7 @@ std::optional<std::string> word_of(const toml::node& node) {
   return std::nullopt;
 }
 
-// Tables of one kind: which key names the action.
+// A kind of table, and the key that names its action.
 struct Kind {
   std::string_view name;
   std::string_view action;

@@ -80,7 +80,7 @@ Outcome<control::Done> take_bool(std::string_view key, const toml::node& node,
   return control::Done{};
 }
 
-// Every key that there is: what it says goes into the settings.
+// A known key, and how its value is taken into the settings.
 struct Key {
   std::string_view name;
   Outcome<control::Done> (*take)(std::string_view key, const toml::node& node, Settings& out);
@@ -130,7 +130,7 @@ std::string FabricRange::to_string() const {
 }
 
 void Settings::override_with(const Settings& over) {
-  // The three that choose devices belong together: half of each source would surprise.
+  // The three settings that choose devices belong together: half from each source would surprise.
   if (over.chooses_devices()) {
     fabric = over.fabric;
     roce = over.roce;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How much of one thing, of which there is only so much, a client may have: no more than is left
-// for all others. Alone it gets half, a second one a quarter, and however many take what they can,
-// something is left for who comes next and wants little. So nobody needs to know beforehand how
-// many there will be, and no number is too small for one honest client or too large for a flood.
+// How much of a limited resource a client may have: no more than is left for all others. A single
+// client gets half, a second one a quarter; however many take as much as they can, something is
+// left for a new client that wants little. So the number of clients need not be known in advance,
+// and no fixed limit is too small for one honest client or too large for a flood.
 //
-// A client is a process, whatever connections it has. One thread.
+// A client is a process, however many connections it has. One thread.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,21 @@
 
 namespace verbena::limits {
 
-// A process as the kernel names it to us; 0: one that is outside of our sight.
+// A process ID as the kernel reports it; 0: a process outside our PID namespace.
 using Holder = std::uint32_t;
 
 class FairShare {
  public:
   explicit FairShare(std::size_t total) : total_(total) {}
 
-  // Whether so many more would be no more than its share.
+  // Says whether the client may take `count` more within its share.
   bool may_take(Holder holder, std::size_t count = 1) const;
-  // Takes them, whether it may or not.
+  // Takes them without a check.
   void take(Holder holder, std::size_t count = 1);
-  // False, and nothing is taken, if it may not.
+  // Takes them if the client may; else returns false and takes nothing.
   bool try_take(Holder holder, std::size_t count = 1);
   void give_back(Holder holder, std::size_t count = 1);
-  // What is used up by no client.
+  // Takes what no client uses.
   void take_for_nobody(std::size_t count = 1) { used_ += count; }
 
   std::size_t held_by(Holder holder) const;

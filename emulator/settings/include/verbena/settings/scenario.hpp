@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A scenario of scripted faults, from a TOML file, as a plain value.
 //
-//   seed = 7                 # of the rules that have a chance
-//   [[rule]]                 # as many as wanted; fault/rule.hpp has the words
+//   seed = 7                 # for rules with chances
+//   [[rule]]                 # any number of them; fault/rule.hpp has the words
 //   action = "drop"
 //   opcode = "SEND"
 //   nth = 3
 //   qp = "server:1"
-//   [[event]]                # the same as a rule `kill program=client after=30ms`
+//   [[event]]                # means the rule `kill program=client after=30ms`
 //   at = "30ms"
 //   do = "kill"
 //   program = "client"
-//   [[event]]                # `fail=ENOMEM call=ibv_reg_mr nth=2`
+//   [[event]]                # means the rule `fail=ENOMEM call=ibv_reg_mr nth=2`
 //   do = "fail=ENOMEM"
 //   call = "ibv_reg_mr"
 //   nth = 2
@@ -33,7 +33,8 @@ struct Scenario {
   std::vector<fault::Rule> rules;
 };
 
-// `origin` names the text in errors, which say the line. A key that nobody knows is an error.
+// Parses a scenario. `origin` names the text in errors, which say the line. An unknown key is an
+// error.
 control::Outcome<Scenario> parse_scenario(std::string_view text, const std::string& origin);
 control::Outcome<Scenario> load_scenario(const std::string& path);
 

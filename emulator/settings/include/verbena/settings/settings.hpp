@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a user may choose about an emulator, from the command line or from a TOML file, as a plain
-// value. Shared by `verbena` and `verbenad`, so that both read the same words the same way.
+// What a user may choose for an emulator, on the command line or in a TOML file, as a plain value.
+// `verbena` and `verbenad` share it, so that both read the same words in the same way.
 //
 //   fabric = "127.1.0.0/24"          # the InfiniBand ports' subnet
 //   roce = ["192.168.1.5"]           # one RoCEv2 device for each address
@@ -21,7 +21,8 @@
 
 namespace verbena::settings {
 
-// "10.1.0.0/24", or with a host part ("10.1.0.7/24"), which then is the first device's address.
+// A subnet ("10.1.0.0/24"). With a host part ("10.1.0.7/24") it begins at the first device's
+// address.
 struct FabricRange {
   IpAddress address;
   std::uint8_t prefix_length = 0;
@@ -40,22 +41,24 @@ struct Settings {
   std::optional<bool> explain;
 
   bool chooses_devices() const { return fabric || !roce.empty() || !devices.empty(); }
-  // What `over` says goes before what is here.
+  // Replaces the settings that `over` has.
   void override_with(const Settings& over);
   bool operator==(const Settings&) const = default;
 };
 
-// Each error names the word and says what is expected.
+// Parse one word. Each error names the word and says what is expected.
 control::Outcome<FabricRange> parse_fabric(std::string_view text);
 control::Outcome<IpAddress> parse_roce_address(std::string_view text);
 control::Outcome<std::string> parse_device_name(std::string_view text);
 control::Outcome<std::string> parse_log_level(std::string_view text);
 
-// `origin` names the text in errors. A key that nobody knows is an error, with its line.
+// Parses a file's text. `origin` names it in errors. An unknown key is an error, which says its
+// line.
 control::Outcome<Settings> parse_toml(std::string_view text, const std::string& origin);
 control::Outcome<Settings> load_toml(const std::string& path);
 
-// $XDG_CONFIG_HOME/verbena/config.toml or ~/.config/verbena/config.toml; empty without a home.
+// Returns $XDG_CONFIG_HOME/verbena/config.toml or ~/.config/verbena/config.toml; empty without a
+// home.
 std::string default_config_path();
 
 }  // namespace verbena::settings
