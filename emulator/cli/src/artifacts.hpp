@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is kept of a run, to be looked at later: `verbena run --artifacts DIR`. Made whatever the
-// program's end was.
+// What `verbena run --artifacts DIR` keeps of a run, to be looked at later. The files are made
+// however the programs end.
 //
 //   run.json         the command, its exit code, the seed, the versions, how to repeat it
 //   status.json      verbena status --json after the programs' end
 //   status-at-timeout.json
 //                    the same when the time was up (--timeout), before the programs were ended
-//   events.jsonl     verbena events --json of what has happened during the run
+//                    the status when the time was up (--timeout), before the programs were ended
 //   explain.log      the explanations of refused calls and error completions
 //   capture.pcapng   the packets, up to kLongestCapture; with --capture they are in its file
 //   instead
@@ -29,10 +29,10 @@ class Artifacts final : public RunPart {
  public:
   static constexpr std::uint64_t kLongestCapture = 16u << 20;
 
-  // Makes the directory, and takes away what an earlier run has left of these files.
+  // Makes the directory, and removes what an earlier run has left of these files.
   static control::Outcome<std::unique_ptr<Artifacts>> make(const RunOptions& options);
 
-  // The file for explanations; each line of them as it comes.
+  // Returns the file for explanations, which gets each line as it comes.
   std::FILE* explanations() const { return explanations_.get(); }
   control::Outcome<control::Done> begin(RunScene& scene) override;
   void time_is_up(RunScene& scene) override;
@@ -49,9 +49,9 @@ class Artifacts final : public RunPart {
 
   const RunOptions& options_;
   std::unique_ptr<std::FILE, Close> explanations_;
-  std::optional<RunCapture> capture_;  // none beside --capture
+  std::optional<RunCapture> capture_;  // none if --capture is given
   TimeNs begun_ = 0;
-  std::uint64_t last_before_ = 0;  // of the emulator's events
+  std::uint64_t last_before_ = 0;  // the emulator's last event before the run
 };
 
 }  // namespace verbena::cli

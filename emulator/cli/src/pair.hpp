@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two commands of a shell, a server and a client: `verbena run --pair SERVER CLIENT`.
+// Runs two commands of a shell, a server and a client: `verbena run --pair SERVER CLIENT`.
 //
 //   server starts --> it can be reached --> client starts --> client ends --> server ends
 //
-// A server can be reached when a process of it listens at a TCP port or with rdma_listen, or when
-// it has a queue pair and has come to rest. One of which nothing of that can be seen is taken for
-// ready once it has rested for longer, and one that works without rest once it has had a queue pair
-// for longer: it may be polling. After the client's end the server has a while to end by
-// itself; then it is ended.
+// A server can be reached when one of its processes listens at a TCP port or with rdma_listen, or
+// when it has a queue pair and has come to rest. If nothing of that is seen, a server counts as
+// ready once it has rested for longer, or, if it works without rest, once it has had a queue pair
+// for longer: it may be polling. After the client's end the server has a while to end by itself;
+// then it is ended.
 #pragma once
 
 #include <sys/types.h>
@@ -27,12 +27,12 @@ namespace verbena::cli {
 
 class Pair {
  public:
-  // `output` is that of both sides.
+  // `output` takes the output of both sides.
   Pair(Children& children, TimeLimit& limit, Emulator& emulator, SideOutput& output)
       : children_(children), limit_(limit), emulator_(emulator), output_(output) {}
 
-  // Until nothing of both is left. Returns the client's exit code, or if that is 0 the server's,
-  // which is 0 for a server that was ended.
+  // Runs until nothing of both is left. Returns the client's exit code, or if that is 0 the
+  // server's, which is 0 for a server that was ended.
   int run(const std::string& server, const std::string& client);
 
  private:
@@ -53,14 +53,14 @@ class Pair {
   Emulator& emulator_;
   SideOutput& output_;
   Settled settled_;
-  // Of a server at work.
+  // What is known of a server at work:
   TimeNs works_since_ = 0;
   TimeNs pair_since_ = 0;
   TimeNs next_look_ = 0;
   bool has_told_ = false;
   pid_t server_ = 0;
   pid_t client_ = 0;
-  bool was_ended_ = false;  // the server, by us
+  bool was_ended_ = false;  // this process has ended the server
 };
 
 }  // namespace verbena::cli

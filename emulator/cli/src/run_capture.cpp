@@ -29,7 +29,7 @@ constexpr int kSourcePatienceMs = 20'000;
 constexpr std::string_view kBegun = "capturing to ";
 constexpr std::string_view kOurName = "verbena: ";
 
-// Until a line begins like this, or the end. Returns all that was said.
+// Reads until a line with `until` has come, or to the end. Returns all that was said.
 std::string read_words(int fd, std::string_view until) {
   std::string said;
   pollfd waiting{fd, POLLIN, 0};

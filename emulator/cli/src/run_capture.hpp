@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The packets of a run, from the first one on: `verbena run --capture FILE`.
+// Captures the packets of a run, from the first one on: `verbena run --capture FILE`.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@ namespace verbena::cli {
 
 class RunCapture final : public RunPart {
  public:
-  // With `longest` the file ends there, and nothing is said of it.
+  // With `longest` the file ends at this size, and no message tells of that.
   RunCapture(std::string file, std::optional<std::uint64_t> longest);
 
   control::Outcome<control::Done> begin(RunScene& scene) override;
@@ -25,8 +25,8 @@ class RunCapture final : public RunPart {
   std::string file_;
   std::optional<std::uint64_t> longest_;
   pid_t pid_ = 0;
-  control::UniqueFd words_;  // what it says
-  std::string said_;         // of which this is known, behind that it has begun
+  control::UniqueFd words_;  // what the capture says
+  std::string said_;         // what it has said after its first line
 };
 
 }  // namespace verbena::cli

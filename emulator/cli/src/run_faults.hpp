@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Faults that are there before the program sends its first packet: `verbena run --private --loss`.
-// At the end, which of the rules among them fired how often.
+// Sets faults before the program sends its first packet: `verbena run --private --loss`. At the end
+// it tells how often each of the rules among them has fired.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace verbena::cli {
 
-// The exit code of `run --require-fired` where a rule never fired.
+// The exit code of `run --require-fired` if a rule never fired.
 inline constexpr int kNeverFired = 3;
 
 class RunFaults final : public RunPart {
  public:
   static control::Outcome<RunFaults> from(const RunOptions& options);
 
-  // Chosen here if nobody did.
+  // Returns the seed, which is chosen here if the user gave none.
   std::uint64_t seed() const { return change_.seed; }
   bool is_seed_chosen_here() const { return is_seed_chosen_here_; }
   control::Outcome<control::Done> begin(RunScene& scene) override;
-  // A rule that never fired is a failure (exit code 3) where that was asked for.
+  // With --require-fired a rule that never fired is a failure (exit code 3).
   int end(RunScene& scene, int exit_code) override;
 
  private:

@@ -7,7 +7,7 @@
 namespace verbena::cli {
 namespace {
 
-// As a shell takes it: between quotes if need be.
+// Returns a word as a shell takes it, between quotes if need be.
 std::string shell_word(const std::string& text) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// verbena status: devices, ports, processes, queue pairs.
+// verbena status shows devices, ports, processes and queue pairs.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -25,7 +25,8 @@ using nlohmann::json;
 
 std::string text_of(const json& value) { return value.get<std::string>(); }
 
-// Which queues it uses: ", CQ 1", or both completion queues if they differ, and its SRQ.
+// Returns the queues that a queue pair uses: ", CQ 1", or both completion queues if they differ,
+// and its SRQ.
 std::string queues_text(const json& qp) {
   std::string text;
   const auto cq = [&](const char* name, const json& number) {
@@ -99,7 +100,7 @@ std::string whose_packets(const json& fault) {
   return qpn == "all" ? "all queue pairs" : "QP " + qpn;
 }
 
-// What became of its packets, as far as anything did.
+// Returns what became of its packets, as far as anything did.
 std::string counted_of(const json& fault) {
   constexpr std::pair<const char*, const char*> kWords[] = {
       {"lost", "lost"},           {"duplicated", "duplicated"},
@@ -192,7 +193,7 @@ void print_emulator(const json& emulator) {
               emulator["ends_when_idle"].get<bool>() ? ", ends after its last user" : "");
 }
 
-// Of each part as it comes; none is kept.
+// Prints each part as it comes, and keeps none.
 class Printer {
  public:
   virtual ~Printer() = default;
@@ -244,7 +245,7 @@ class TextPrinter final : public Printer {
   bool responds_ = false;
 };
 
-// One document: what follows an object belongs to it, as a list within.
+// Prints one document: what follows an object belongs to it, as a list within.
 class JsonPrinter final : public Printer {
  public:
   void print(StatusPart part, const std::string& text) override {
@@ -293,7 +294,7 @@ class JsonPrinter final : public Printer {
   }
 
  private:
-  // Left open, with a list as its last member.
+  // Leaves the object open, with a list as its last member.
   void begin_object(const std::string& text, const char* list) {
     std::printf("%.*s,\n\"%s\": [", static_cast<int>(text.size()) - 1, text.c_str(), list);
     is_empty_ = true;
@@ -311,7 +312,7 @@ class JsonPrinter final : public Printer {
     std::fputs("],\n\"contexts\": [", stdout);
     has_contexts_ = true;
   }
-  // The first `count` lists of a context, as far as they have not begun.
+  // Begins the first `count` lists of a context, as far as they have not begun.
   void begin_lists(std::size_t count) {
     constexpr const char* kLists[] = {"qps", "cqs", "srqs"};
     for (; lists_begun_ < count; ++lists_begun_) {
@@ -337,8 +338,8 @@ class JsonPrinter final : public Printer {
   bool has_devices_ = false;
   bool is_in_device_ = false;
   bool has_contexts_ = false;
-  std::size_t lists_begun_ = 0;  // of this context
-  bool is_empty_ = true;         // the list that is being printed
+  std::size_t lists_begun_ = 0;  // lists of this context
+  bool is_empty_ = true;         // the list that is being printed has no element yet
 };
 
 int status(const PrivateOption& chosen, bool resets, Context& context) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The emulator's status as it comes, one part after the other.
+// Reads the emulator's status as it comes, one part after the other.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace verbena::cli {
 
 using TakePart = std::function<void(control::StatusPart part, const std::string& text)>;
 
-// The emulator goes on when this one has read. `resets`: as control::StatusQuery.
+// The emulator goes on when this process has read. `resets` is as in control::StatusQuery.
 control::Outcome<control::Done> read_status(Emulator& emulator, bool resets, const TakePart& take);
 
 struct RuleCount {
@@ -27,7 +27,7 @@ struct RuleCount {
 };
 control::Outcome<std::vector<RuleCount>> read_rules(Emulator& emulator);
 
-// What its programs wait for; by two looks, a moment apart.
+// Returns what its programs wait for, from two looks a moment apart.
 control::Outcome<std::vector<Wait>> read_waits(Emulator& emulator);
 
 }  // namespace verbena::cli

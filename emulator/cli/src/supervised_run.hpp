@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// `verbena run` as a parent: of a program or a pair of them, with an emulator of their own or the
-// user's ordinary one, with a time limit, with faults from the first packet on.
+// `verbena run` as the parent of a program or of a pair of programs: with an emulator of their own
+// or the user's ordinary one, with a time limit, with faults from the first packet on.
 //
 //   emulator --> parts begin --> programs --> parts end --> the private emulator ends
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace verbena::cli {
 
-// What the program finds in its environment besides what leads it to the device.
+// Sets what the program finds in its environment besides what leads it to the device.
 void set_program_environment(const RunOptions& options, const settings::Settings& settings);
 
 // Returns the exit code.

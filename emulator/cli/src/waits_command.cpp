@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// verbena waits: what each program waits for.
+// verbena waits says what each program waits for.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
