@@ -28,7 +28,7 @@ Result<int, SocketError> open_receive_socket(const IpAddress& local,
 Result<bool, SocketError> steer(int fd, const IpAddress& local, const SenderRule& senders,
                                 std::size_t sockets, const SlotMap& extra);
 
-// Throws away what waits; returns how many datagrams that were.
+// Throws away what waits; returns the number of datagrams.
 std::size_t drain_socket(int fd);
 
 }  // namespace verbena::link

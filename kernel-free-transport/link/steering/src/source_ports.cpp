@@ -31,7 +31,7 @@ int hold(std::uint16_t port) {
   if (!is_v6) fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;
   if (is_v6) ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &nothing, sizeof nothing);  // no thread reads it
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &nothing, sizeof nothing);  // it is never read
   const SocketAddress all(is_v6 ? IpAddress{} : IpAddress::v4(0), port, 0);
   if (::bind(fd, all.get(), all.size()) == 0 &&
       ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0) {

@@ -24,7 +24,7 @@ void set_options(int fd, const IpAddress& local, const UdpOptions& options) {
     ::setsockopt(fd, level, option, &value, sizeof value);
   };
   set(SOL_SOCKET, SO_SNDBUF, options.tx_buffer_bytes);
-  set(SOL_SOCKET, SO_RCVBUF, 0);  // no thread reads it: the least there is
+  set(SOL_SOCKET, SO_RCVBUF, 0);  // it is never read: the least there is
   if (local.is_v4()) {
     set(IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
     set(IPPROTO_IP, IP_TTL, kUsualHopLimit);

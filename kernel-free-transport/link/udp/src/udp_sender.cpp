@@ -244,7 +244,7 @@ UdpSender::Outcome UdpSender::transmit(Socket& socket, const Way& way,
   if (message.packets > 1 && is_against_segments(sent)) {
     // EIO says that the route has no checksum offload: segments will never work on it.
     if (sent == -EIO) can_segment_.publish(false);
-    // All other errors mean that a loopback device has a shorter MTU.
+    // With a bundle, all other errors mean that a loopback device has a shorter MTU.
     if (message.is_bundle && sent != -EIO) can_bundle_.publish(false);
     return Outcome::kNotTogether;
   }
@@ -397,7 +397,7 @@ UdpSender::Socket* UdpSender::open_in(Pool& pool, Socket& wanted, bool has_grh) 
   const Guard guard(open_lock_);
   if (wanted.fd.read() >= 0) return &wanted;
   if (may_open_ && open_socket(wanted, has_grh) == 0) return &wanted;
-  // No descriptor is left: share a socket that is open.
+  // No descriptor is left, so a socket that is open is shared.
   const auto is_open = [](const Socket& s) { return s.fd.read() >= 0; };
   const auto other = std::find_if(pool.begin(), pool.end(), is_open);
   return other == pool.end() ? nullptr : &*other;

@@ -61,8 +61,8 @@ class UdpSender {
   };
   // A socket that is connected to an address to which many bundles go: without it the kernel looks
   // up the route for each send. Only bundles use it, because the IPv4 identifications of a
-  // connected socket are not known beforehand. A bundle stays on this host, and its packets count
-  // as 0, 1, 2 ... anyway.
+  // connected socket are not known beforehand. A bundle stays on this host, and both ends number
+  // its packets 0, 1, 2 ... whatever the kernel does.
   struct Connection : Outlet {
     std::optional<IpAddress> destination;
     wire::IcrcFlow flow;

@@ -68,7 +68,7 @@ class SlotGroup {
   int fd(Slot slot) const;
   // Returns the slot whose socket gets the packets for slot number `slot`, as the filter decides.
   Slot owner_of(Slot slot) const;
-  // Throws away what waits in the slot's socket; returns how many datagrams that were.
+  // Throws away what waits in the slot's socket; returns the number of datagrams.
   std::size_t drain(Slot slot);
 
   const IpAddress& local() const { return local_; }

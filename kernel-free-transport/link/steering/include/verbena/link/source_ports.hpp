@@ -40,7 +40,7 @@ class SourcePorts {
 
 // Says whose packets a socket accepts.
 struct SenderRule {
-  std::uint16_t first_source_port = 0;  // the first of the emulator's own; 0: all ports
+  std::uint16_t first_source_port = 0;  // the first of the emulator's own; 0: any port is accepted
   // True if devices of others may be peers. They have addresses of their own: packets from the
   // local address have to come from the emulator's ports.
   bool has_foreign_peers = true;

@@ -5,14 +5,16 @@
 //
 // Receiving: the socket is never connect()ed, which would break the steering of every other
 // process. The link reads bundles and, unless all peers send bundles, coalesced buffers (UDP_GRO),
-// cuts them into packets, verifies each ICRC and cuts it off. Sending: the sockets are unconnected
-// and use path MTU discovery PROBE, so that the IP identification is known (0, or 0, 1, 2.. in a
-// segmented buffer) and the ICRC over it is right. A run of packets of one length from one queue
-// pair to another is one system call. To a device of ours on this host, packets of any lengths are
-// one (a bundle, which takes a connected socket where many go). Several sockets, picked by the
-// sending queue pair, have different ports, which keeps the kernel's coalescing per queue pair.
+// cuts them into packets, verifies each ICRC and cuts it off.
 //
-// Threads: any thread may call send(), one at a time receive(), any the rest.
+// Sending: the sockets are unconnected and use path MTU discovery PROBE, so that the IP
+// identification is known (0, or 0, 1, 2.. in a segmented buffer) and the ICRC over it is right. A
+// run of packets of one length from one queue pair to another is one system call. To a device of
+// ours on this host, packets of any lengths are one (a bundle, which takes a connected socket where
+// many go). Several sockets, picked by the sending queue pair, have different ports, which keeps
+// the kernel's coalescing per queue pair.
+//
+// Threads: one thread at a time may call receive(), any thread the rest, send() included.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +39,8 @@ struct UdpOptions {
   int tx_buffer_bytes = 4 << 20;
   // The first port to send from (source_ports.hpp); 0: any that are free.
   std::uint16_t first_source_port = 0;
-  // Fills RxDatagram's traffic class, hop limit, flow label and true destination from the IP
-  // header, which costs 400 ns a read. Otherwise they are 0, 64, 0 and the local address.
+  // Whether RxDatagram's traffic class, hop limit, flow label and true destination are read from
+  // the IP header, which costs 400 ns a read. Otherwise they are 0, 64, 0 and the local address.
   bool want_ip_fields = false;
   // True for InfiniBand persona: the source port says whether there is a GRH. False for RoCE: there
   // is always a GRH.
@@ -52,7 +54,7 @@ struct UdpOptions {
   Counter* send_failures = nullptr;
 };
 
-// All counts since the link was made.
+// Counts since the link was made.
 struct UdpStatistics {
   Counter unreachable;  // packets that the system refused to carry
   Counter socket_full;  // times that send() took less than all
