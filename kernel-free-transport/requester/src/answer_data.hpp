@@ -11,7 +11,7 @@
 
 namespace verbena::requester {
 
-// Takes an answer to the request at that place, which awaits data. Returns what is wrong with it,
+// Takes an answer to the request at `position`, which awaits data. Returns what is wrong with it,
 // if anything is.
 queue::Status take_answer(queue::Endpoint& endpoint, const SendQueue& queue, std::uint32_t position,
                           const wire::PacketView& packet);

@@ -11,13 +11,13 @@ namespace verbena::requester {
 using queue::Status;
 using wire::Operation;
 
-// An answer to a PSN that was never sent is a sign of a peer that counts PSNs otherwise.
+// An answer to a PSN that was never sent is a sign of a peer whose PSNs do not match ours.
 void Requester::note_foreign_answer(Psn psn, DropReason why) {
   endpoint_.drops->count(why);
   retries_.note_foreign_answer(psn);
 }
 
-// Returns whether an answer that goes as far as this PSN may be one to what was sent.
+// Returns whether an answer that goes as far as `last` may be one to what was sent.
 bool Requester::is_expected(Psn last, wire::Aeth aeth) {
   if (!last.is_before(psns().sent())) {
     note_foreign_answer(last, DropReason::kGhostAck);
@@ -179,7 +179,7 @@ void Requester::handle_data(const wire::PacketView& packet, TimeNs now) {
     catch_up_with_early(now);
 }
 
-// A response before this one counts as lost when so many have come behind it, or no more will come.
+// A response before this one counts as lost when enough have come behind it, or no more will come.
 void Requester::keep_early(const wire::PacketView& packet, TimeNs now) {
   endpoint_.drops->count(DropReason::kOutOfSequence);
   if (!early_.data().keep(packet, psns().una(), endpoint_.mtu)) return go_back(now);

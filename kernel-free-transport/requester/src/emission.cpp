@@ -154,7 +154,7 @@ Emission::Message Emission::message_at(std::uint32_t position, bool is_followed,
   return message;
 }
 
-// A message that others follow may go as one piece: they are written while it is read.
+// A message that others follow may go as one piece: the next one is written while it is read.
 std::uint32_t Emission::merged_most_of(const SendEntry& entry, bool is_followed) {
   if (entry.packets < 2 || endpoint_.transport != Transport::kRc) return 0;
   const std::uint64_t in_a_row = std::uint64_t{entry.length} * (is_followed ? 2 : 1);
@@ -170,8 +170,8 @@ std::uint32_t Emission::psns_at(const Message& message, Psn psn) const {
   return Packing::psns_at(index, entry.packets, message.merged_most, endpoint_.mtu);
 }
 
-// If an answer completes the request, the program does not touch its buffers until the batch was
-// sent.
+// On a reliable transport an answer completes the request, so the program leaves its buffers alone
+// until the batch was sent.
 bool Emission::may_borrow(const SendEntry& entry) {
   return (entry.flags & queue::kInline) == 0 && is_reliable() && !endpoint_.packing().is_sealed &&
          entry.length >= endpoint_.packing().borrowed_least;
@@ -216,7 +216,7 @@ Emission::Extent Emission::extent_of(const Message& message, const SendEntry& e,
 }
 
 // Copies the payload to its place in the packet, unless it is borrowed. A packet that goes again is
-// copied: if borrowed bytes were gone, the packet was lost for that.
+// copied: it may have been lost because the borrowed bytes were gone.
 std::optional<memory::Refusal> Emission::put_payload(const Message& message, const SendEntry& e,
                                                      const Extent& extent, Psn psn,
                                                      std::uint32_t merged, std::uint8_t* to,

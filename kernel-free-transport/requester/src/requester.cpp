@@ -17,7 +17,7 @@ using Result = Emission::Result;
 
 namespace {
 
-// So many packets after the last ACK request the next one goes: the window moves on before it is
+// An ACK is requested this many packets after the last request: the window moves on before it is
 // used up, and on a slow wire the peer is heard of now and then.
 constexpr std::uint32_t kAckRequestInterval = 128;
 std::uint32_t ack_request_interval(std::uint32_t window) {
@@ -244,7 +244,7 @@ bool Requester::poll_transmit(wire::TxBatch& out, TimeNs now) {
   ack_requests_.begin_batch();
   const bool more = transmit_requests(out, now);
   emission_.release(out);
-  // Nothing came of this turn.
+  // The turn brought no packets.
   if (!more && psns().is_all_answered() && turn_.is_held()) give_up_turn();
   return more;
 }

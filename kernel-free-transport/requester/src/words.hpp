@@ -12,7 +12,7 @@
 
 namespace verbena::requester {
 
-// Says why the buffers of the request at that place cannot be read.
+// Says why the buffers of the request at `position` cannot be read.
 [[gnu::cold]] void explain_buffers(queue::Endpoint& endpoint, const SendQueue& queue,
                                    std::uint32_t position, memory::Refusal refusal);
 [[gnu::cold]] void explain_bind(queue::Endpoint& endpoint, const SendEntry& entry, const Rare& rare,

@@ -15,7 +15,7 @@ namespace verbena::requester {
 
 class AckRequests {
  public:
-  // Returns whether the interval is full with so many packets more.
+  // Returns whether `packets` packets more fill the interval.
   bool is_due(std::uint32_t packets, std::uint32_t interval) const {
     return since_request_ + packets >= interval;
   }

@@ -30,9 +30,10 @@ class AnswerTimer {
   // Several probes go for each retry that is counted, or chance alone could use up the retries on a
   // bad path.
   static constexpr TimeNs kProbesPerRetry = 4;
-  // With timeout 0 no retry counts: after so long a silence the emulator is asked about the peer.
+  // With timeout 0 no retry counts. After a silence of this length the emulator is asked about the
+  // peer.
   static constexpr TimeNs kLongSilence = 1'000'000'000;
-  // After so many acknowledgements, losses count as past.
+  // After this many acknowledgements, losses count as past.
   static constexpr std::uint8_t kWaryFor = 255;
 
   // The timeout is 4.096 us * 2^timeout; with 0 no retry ever counts.
@@ -75,7 +76,7 @@ class AnswerTimer {
     round_trip_.cancel();
     probes_ = 0;
   }
-  // The peer could not answer until then, so the time that is being measured says nothing.
+  // The peer could not answer before `until`, so the time that is being measured says nothing.
   void excuse(TimeNs until) {
     begin(until);
     round_trip_.cancel();
@@ -94,7 +95,7 @@ class AnswerTimer {
   bool is_probe_due(TimeNs now) const { return now >= probe_base_ + probe_interval(); }
   // Returns whether no retry ever counts.
   bool waits_for_ever() const { return timeout_ == 0; }
-  // Returns whether half the time of a retry has passed.
+  // Returns whether half the time until a retry counts has passed.
   bool is_silence_long(TimeNs now) const {
     const TimeNs is_long = waits_for_ever() ? kLongSilence : retry_interval() / 2;
     return now >= silent_since() + is_long;

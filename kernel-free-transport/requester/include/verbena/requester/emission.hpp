@@ -41,12 +41,12 @@ class Emission {
            const Window& window)
       : endpoint_(endpoint), queue_(queue), psns_(psns), window_(window) {}
 
-  // Describes the request at that place. `is_followed`: other requests wait behind it.
+  // Describes the request at `position`. `is_followed`: other requests wait behind it.
   Message message_at(std::uint32_t position, bool is_followed, wire::TxBatch& out);
-  // Returns for how many PSNs the packet stands that begins with this one.
+  // Returns for how many PSNs the packet stands that begins with `psn`.
   std::uint32_t psns_at(const Message& message, Psn psn) const;
-  // Adds the packet of a message that begins with this PSN and takes so many. If it is refused, the
-  // reason has been recorded.
+  // Adds the packet of a message that begins with `psn` and takes `psns` PSNs. If it is refused,
+  // the reason has been recorded.
   Result emit(Message& message, Psn psn, std::uint32_t psns, wire::TxBatch& out, bool ack_request);
   // Ends the batch: memory that its packets borrow stays pinned as long as the batch has it.
   void release(wire::TxBatch& out);

@@ -19,7 +19,7 @@
 
 namespace verbena::requester {
 
-// Is told, under any lock and on any thread, that a queue pair that waited has a turn now.
+// Learns, under any lock and on any thread, that a queue pair that waited has a turn now.
 class TurnSink {
  public:
   virtual void on_turn(void* member) noexcept = 0;
@@ -30,7 +30,7 @@ class TurnSink {
 
 class FlowShare {
  public:
-  // The place of one queue pair. The sink gets `member`.
+  // The place of one queue pair. `member` is passed to the sink.
   class Place {
    public:
     explicit Place(void* member) : member_(member) {}
@@ -38,7 +38,7 @@ class FlowShare {
     bool has_turn() const noexcept { return state_.read_relaxed() == State::kTurn; }
     bool waits() const noexcept { return state_.read_relaxed() == State::kWaits; }
     bool is_out() const noexcept { return state_.read_relaxed() == State::kOut; }
-    // Returns whether the queue pair waits and has said already that it wants so many packets.
+    // Returns whether the queue pair waits and has already asked for a turn of `wanted` packets.
     bool waits_with(std::uint64_t wanted) const noexcept {
       return waits() && worth_of(wanted) <= packets_;
     }
@@ -77,7 +77,7 @@ class FlowShare {
   // do not help (bench/README.md has the figures).
   static constexpr std::uint64_t kPacketsAtLeast = 16;
   static constexpr std::uint64_t kPacketsAtMost = 32;
-  // A turn ends after so many packets if others wait.
+  // A turn ends after this many packets if others wait.
   static constexpr std::uint32_t kPacketsPerTurn = 64;
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How fast UC and UD send. They get no acknowledgement that would tell that the receiver is full,
-// and an adapter's wire would limit their speed. So packets go at once until they are a quarter of
-// what a receiver holds, and then no faster than one can empty (0.3 us a packet and 1.5 GB/s). If
-// the path tells whether there is room, that counts, and no pace.
+// How fast UC and UD send. No acknowledgement tells their sender that the receiver is full, and no
+// wire limits its speed as an adapter's does. So packets go at once until they are a quarter of
+// what a receiver holds, and then no faster than a receiver can empty (0.3 us a packet and 1.5
+// GB/s). If the path tells whether there is room, its answer counts instead of the pace.
 //
 // Part of a requester; time is an argument.
 #pragma once
@@ -27,7 +27,7 @@ class Pacing {
     if (room == Room::kSome) gone_at_ = 0;
     if (room == Room::kNone) waits_until_ = now + kRoomInterval;
   }
-  // Returns whether the next packet may go, to a receiver that holds so many packets of `mtu`
+  // Returns whether the next packet may go to a receiver that holds `capacity` packets of `mtu`
   // bytes.
   bool may_send(std::uint32_t capacity, std::uint32_t mtu, TimeNs now) {
     if (room_ == Room::kNone) return false;
@@ -36,7 +36,7 @@ class Pacing {
     waits_until_ = gone_at_ - now > burst ? gone_at_ - burst : 0;
     return waits_until_ == 0;
   }
-  // Counts a packet that went with so much data.
+  // Counts a packet that was sent with this much data.
   void sent(std::uint32_t bytes) { gone_at_ += time_of(bytes); }
   // The time at which the next packet may go; 0: it need not wait.
   TimeNs waits_until() const { return waits_until_; }

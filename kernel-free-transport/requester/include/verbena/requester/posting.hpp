@@ -23,8 +23,8 @@ enum class Posted : std::uint8_t {
 };
 const char* to_string(Posted posted);
 
-// Returns what post() would, without posting. Before several posts, the queue must have room for
-// all.
+// Returns what post() would return, without posting. It looks for room for this request only, so a
+// caller that checks several in a row has to see that there is room for all.
 Posted would_post(const queue::Endpoint& endpoint, const SendQueue& queue,
                   const queue::SendRequest& request);
 // Adds the request to the queue, or returns why not.

@@ -10,14 +10,14 @@
 
 namespace verbena::requester {
 
-// Returns for how many PSNs a request packet stands that asks for data from this PSN on.
+// Returns for how many PSNs a request packet stands that asks for data from PSN `from` on.
 inline std::uint32_t psns_asked_for(const SendEntry& entry, Psn from, std::uint32_t chunk) {
   if (entry.opcode != queue::WorkOpcode::kRead) return 1;
   const std::uint32_t offset = static_cast<std::uint32_t>(from.distance_from(entry.first));
   return std::min(chunk - offset % chunk, entry.packets - offset);
 }
 
-// Returns how many request packets have their last answer among these packets.
+// Returns how many request packets have their last answer among the `psns` packets from `from` on.
 inline std::uint32_t chunks_ended(const SendEntry& entry, Psn from, std::uint32_t psns,
                                   std::uint32_t chunk) {
   const std::uint32_t begin = static_cast<std::uint32_t>(from.distance_from(entry.first));

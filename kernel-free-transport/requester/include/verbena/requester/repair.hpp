@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is sent again, and what came of it. The packet that is missing at `una` goes again alone,
-// and once: a peer that kept what came behind it goes on from there. If the packet behind it is
-// missing as well, the peer kept nothing, or a queue on the path overflows. Then all goes again,
-// once per place, because every packet behind a gap reports that gap. A packet also goes alone as a
-// probe: its answer tells what is missing.
+// Decides what is sent again, and remembers what came of it. The packet that is missing at `una`
+// goes again alone, and once: a peer that kept what came behind it goes on from there. If the
+// packet behind it is missing as well, the peer kept nothing, or a queue on the path overflows.
+// Then all goes again, once per place, because every packet behind a gap reports that gap. A packet
+// also goes alone as a probe: its answer tells what is missing.
 //
 // Part of a requester; time is an argument.
 #pragma once
@@ -56,8 +56,8 @@ class Repair {
   // The peer has answered. Returns true if a probe was open, which this answers.
   bool close_probe() { return std::exchange(probe_is_open_, false); }
   // Returns whether the packets behind an answer to a probe may be lost. If the answer goes further
-  // than the probe, the peer rather has all of them and is slow, unless packets do get lost and the
-  // peer keeps none of those behind a gap.
+  // than the probe, the peer probably has all of them and is slow, unless packets do get lost and
+  // the peer keeps none of those behind a gap.
   bool may_rest_be_lost(Psn upto, bool is_wary) const {
     return upto.is_at_or_before(end_) || (is_wary && keeps_ == Keeps::kNo);
   }

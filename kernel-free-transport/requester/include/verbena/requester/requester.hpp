@@ -45,7 +45,7 @@ struct ReliabilityAttributes {
 
 class Requester {
  public:
-  // The sink of its FlowShare gets `member`.
+  // `member` is passed to the sink of its FlowShare.
   Requester(queue::Endpoint& endpoint, const SendQueue::Options& options, void* member);
 
   // --- posting ---
@@ -61,7 +61,7 @@ class Requester {
   void flush();
   // Returns silently to the state after creation.
   void reset();
-  // Names the counter of the slots that its completions free (SendQueue).
+  // Sets the counter of the slots that polled completions have freed (SendQueue).
   void count_freed_by(const queue::FreedSlots* freed) { tracker_.queue().count_freed_by(freed); }
 
   // --- states ---
@@ -87,7 +87,7 @@ class Requester {
   // it for now. After a full batch the caller may leave that to the next one.
   void request_ack(wire::TxBatch& out);
   bool has_urgent() const { return repair_.is_wanted() || tracker_.has_unsent(); }
-  // Returns whether all that it has to send was not sent before.
+  // Returns whether there are packets to send, of which none was sent before.
   bool has_posted() const {
     return !repair_.is_wanted() && tracker_.has_unsent() && psns().cursor() == psns().sent();
   }
@@ -122,8 +122,8 @@ class Requester {
   bool transmit_requests(wire::TxBatch& out, TimeNs now);
   bool begin(SendEntry& entry);
   bool take_turn(const SendEntry& entry) noexcept;
-  // Returns the packets in unsent_bytes(), but at least one for each request. It counts requests
-  // only if those are enough for a turn.
+  // Returns how many packets unsent_bytes() makes, but at least one for each request. If the
+  // requests alone are enough for a turn, only they are counted.
   std::uint64_t unsent_packets() const;
   bool may_send(const SendEntry& entry, std::uint32_t window, TimeNs now);
   bool run_local(SendEntry& entry, wire::TxBatch& out);
@@ -134,7 +134,7 @@ class Requester {
   bool transmit_probe(wire::TxBatch& out);
   void forget_answers();
   void retire();
-  // Fails the request at that place; it completes once all requests before it have completed.
+  // Fails the request at `position`; it completes once all requests before it have completed.
   [[gnu::cold]] void fail_here(std::uint32_t position, queue::Status status);
   // Fails the oldest request.
   [[gnu::cold]] void fail_head(queue::Status status);

@@ -19,13 +19,13 @@ namespace verbena::requester {
 
 class Retries {
  public:
-  // For how long no packet asks a process that is stopped, and no question goes to the emulator:
-  // what is sent to the process lies there.
+  // How long a stopped process is left alone: no probe goes to it, and the emulator is not asked
+  // about it. Packets to it only lie there.
   static constexpr TimeNs kPauseOfStopped = 100'000'000;
 
   explicit Retries(queue::Endpoint& endpoint) : endpoint_(endpoint) {}
 
-  // Sets what the program gave (retry_count); it counts from the next renewal on.
+  // Sets the retry_count that the program gave; it takes effect at the next renewal.
   void set_count(std::uint8_t count) { count_ = count; }
   // A new connection begins.
   void start() {
@@ -42,8 +42,8 @@ class Retries {
     return true;
   }
 
-  // The peer has answered a PSN that was never sent: it counts PSNs otherwise, which may be why it
-  // takes nothing.
+  // The peer has answered a PSN that was never sent: its PSNs do not match ours, which may be why
+  // it takes nothing.
   void note_foreign_answer(Psn psn) { foreign_answer_ = psn; }
 
   // --- an answer is overdue ---
@@ -54,11 +54,11 @@ class Retries {
   // retry counts. Returns nothing if a retry counts.
   [[gnu::cold]] std::optional<TimeNs> excuse(const wire::PeerReport& peer, const AnswerTimer& timer,
                                              TimeNs now);
-  // Tells the program of a silence that does not end, since with timeout 0 no retry counts.
+  // Tells the program about a silence that does not end, since with timeout 0 no retry counts.
   [[gnu::cold]] void tell_of_endless_silence(Psn missing, const AnswerTimer& timer, TimeNs now);
 
   // --- no retry is left ---
-  // Tells the program of the silence, after a retry that was counted just now.
+  // Tells the program about the silence, after a retry that was counted just now.
   [[gnu::cold]] void tell_of_silence(const SendPsns& psns, const AnswerTimer& timer,
                                      const wire::PeerReport& peer, TimeNs now);
   // Tells the program that the peer is not silent, but goes on to report that this packet is

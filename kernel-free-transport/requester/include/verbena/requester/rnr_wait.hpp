@@ -22,7 +22,7 @@ class RnrWait {
   TimeNs until() const { return until_; }
   bool is_over(TimeNs now) const { return now >= until_; }
 
-  // Sets what the program gave (rnr_retry).
+  // Sets the rnr_retry that the program gave.
   void set_count(std::uint8_t count) { count_ = count; }
   std::uint8_t count() const { return count_; }
   bool is_for_ever() const { return count_ == kForEver; }

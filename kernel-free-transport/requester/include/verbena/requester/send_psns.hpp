@@ -48,7 +48,7 @@ class SendPsns {
     next_ = next_ + packets;
     return cursor_;
   }
-  // Packets with so many PSNs went out.
+  // Packets with `psns` PSNs went out.
   void send(std::uint32_t psns) {
     cursor_ = cursor_ + psns;
     if (cursor_.is_after(sent_)) sent_ = cursor_;

@@ -96,7 +96,7 @@ class SendQueue {
   std::uint32_t capacity() const { return capacity_; }
   std::uint32_t max_sges() const { return max_sges_; }
   std::uint32_t max_inline() const { return max_inline_; }
-  // Returns whether so many requests of the program find room.
+  // Returns whether `requests` requests of the program find room.
   bool has_room_for(std::size_t requests) const {
     return held() + requests <= capacity_ || look_for_freed(requests);
   }
@@ -121,7 +121,7 @@ class SendQueue {
     }
     ++head_;
   }
-  // Names the counter of the slots that are free again.
+  // Sets the counter of the slots that are free again.
   void count_freed_by(const queue::FreedSlots* freed) {
     freed_ = freed;
     freed_before_ = freed != nullptr ? freed->total() : 0;

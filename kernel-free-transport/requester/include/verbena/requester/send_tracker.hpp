@@ -56,7 +56,7 @@ class SendTracker {
     entry.numbered = true;
     if (entry.wants_response()) ++responses_pending_;
   }
-  // So many PSNs of the request at the cursor went out.
+  // `psns` PSNs of the request at the cursor went out.
   void sent(const SendEntry& entry, std::uint32_t psns) {
     psns_.send(psns);
     if (psns_.cursor().is_after(entry.last())) ++cursor_;
@@ -81,7 +81,7 @@ class SendTracker {
   void go_back_to(Psn psn);
 
   // --- what failed here ---
-  // The request at that place failed, so the cursor stops at it.
+  // The request at `position` failed, so the cursor stops at it.
   void stop_at(std::uint32_t position, queue::Status status) {
     cursor_ = position;
     failed_ = status;
@@ -96,7 +96,7 @@ class SendTracker {
   // --- what is answered ---
   // Returns whether requests that were begun await data.
   bool has_responses_pending() const { return responses_pending_ != 0; }
-  // How far an answer reaches which says that everything before `upto` has arrived: data that did
+  // How far an answer reaches that says that everything before `upto` has arrived: data that did
   // not come is still to come.
   struct Reach {
     Psn upto;
@@ -116,7 +116,7 @@ class SendTracker {
     go_back_to(upto);
     return true;
   }
-  // All data has come for which so many request packets asked.
+  // All data has come that `reads` request packets asked for.
   void data_came(std::uint32_t reads) { reads_in_flight_ -= std::min(reads_in_flight_, reads); }
 
   // --- what is done ---

@@ -47,7 +47,8 @@ class SilentPeer {
   }
   // When a retry last counted for a peer that had read what lay there, as far as is known.
   TimeNs counted_at() const { return counted_at_; }
-  // Returns true if the program has to be told about the process: once since the peer was heard of.
+  // Returns true if the program has to be told about the process: once after each time that the
+  // peer was heard of.
   bool must_tell(TimeNs heard, TimeNs now) {
     if (told_at_ > heard) return false;
     told_at_ = now;

@@ -15,7 +15,7 @@ namespace verbena::requester {
 
 class Turn {
  public:
-  // The sink of the share gets `member`.
+  // `member` is passed to the sink of the share.
   explicit Turn(void* member) : place_(member) {}
   Turn(const Turn&) = delete;
   ~Turn() { give_up(); }
@@ -31,7 +31,7 @@ class Turn {
   // Returns whether others wait and the turn was long: nothing new goes until the next turn.
   bool is_over() const { return is_over_; }
   bool is_awaited() const { return place_.waits(); }
-  // Returns whether the turn is awaited, and not to be asked for anew for so many packets.
+  // Returns whether the turn is awaited, and need not be asked for again for `packets` packets.
   bool is_awaited_with(std::uint64_t packets) const { return place_.waits_with(packets); }
   // Returns whether no other queue pair shares the peer.
   bool is_needless() const { return place_.is_out() && share_.use_count() == 1; }

@@ -36,7 +36,7 @@ class Window {
   void grow(std::uint32_t acknowledged) {
     packets_ = std::min(packets_ + acknowledged / 2 + 1, small_);
   }
-  // A packet was lost when so many were in flight.
+  // A packet was lost when `in_flight` packets were in flight.
   void shrink(std::uint32_t in_flight) {
     packets_ = std::max(std::min(packets_, in_flight) / 2, 1u);
   }
