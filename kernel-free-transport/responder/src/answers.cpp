@@ -150,8 +150,9 @@ void Answers::write_headers(const Response& r, const Piece& piece, std::uint8_t 
 
 // Data of plain memory is borrowed by its packet, or summed while it is copied, as for requests;
 // but not both, because its owner may change it at any time. An answer that is given again is
-// copied: if borrowed bytes were missing, the packet was lost for that. What is missing already is
-// refused here and now, because the peer would not ask again once a later request is refused.
+// copied: its packet may have been lost because the borrowed bytes were gone. What is missing
+// already is refused here and now, because the peer would not ask again once a later request is
+// refused.
 std::optional<memory::Refusal> Answers::put_payload(const Response& r, const Piece& piece,
                                                     const memory::AccessRequest& request,
                                                     std::uint8_t* to, Carried& carried) {

@@ -31,7 +31,7 @@ class Answers {
  public:
   // Memory that the answer to a READ needs has gone since the request was accepted.
   struct Gone {
-    Psn psn;  // the packet that would have carried the memory
+    Psn psn;  // the packet that would have carried it
     memory::AccessRequest request;
     memory::Refusal refusal;
   };
@@ -41,7 +41,7 @@ class Answers {
   // Sets how many READs and atomics of the peer may be outstanding (at least one). Forgets what was
   // saved.
   void allow(std::uint8_t max_dest_rd_atomic);
-  // The peer has been told of so many messages.
+  // The peer has been told of `messages` messages.
   void note_told(std::uint32_t messages) { told_ = messages; }
   void reset();
   // For a queue pair that goes to its error state: only a pending NAK still goes out, and the
@@ -113,7 +113,7 @@ class Answers {
   queue::Endpoint& endpoint_;
   ResponseLine line_;
   SavedResults saved_;
-  std::uint32_t told_ = 0;  // messages that the last acknowledgement told
+  std::uint32_t told_ = 0;  // messages that the last acknowledgement reported
   wire::Aeth nak_;
   // These are bits of one word, so that one test reads several of them.
   bool nak_pending_ : 1 = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Detects a peer that counts PSNs otherwise: its sq_psn is not this queue pair's rq_psn. A packet
+// Detects a peer whose PSNs do not match ours: its sq_psn is not this queue pair's rq_psn. A packet
 // that gets lost is repeated; a packet that comes again and again, and was never expected, comes
 // from such a peer.
 //
@@ -32,7 +32,7 @@ class PsnMismatch {
   }
 
  private:
-  Psn last_;  // the last one that was not expected
+  Psn last_;  // the last PSN that was not expected
   std::uint8_t count_ = 0;
   bool is_in_step_ = false;
 };

@@ -69,7 +69,8 @@ class ReceiveInUse {
                 std::uint32_t length, const Sender& sender);
   [[gnu::cold]] void fail(queue::Status status, const char* why);
 
-  // Completes the receive in use as flushed, and, unless they are shared, the posted ones.
+  // Completes the receive in use as flushed, and the posted receives as well if their queue is not
+  // shared.
   void flush();
   // Gives the receive up: it will not complete.
   void give_up();

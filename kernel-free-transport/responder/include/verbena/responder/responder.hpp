@@ -41,7 +41,8 @@ class Responder {
   // `resize`: max_dest_rd_atomic has changed, so what was saved for repetition is forgotten.
   void set_attributes(const ResponderAttributes& attributes, bool resize = true);
   void reset();
-  // Completes the receive in use as flushed, and, unless they are shared, the posted ones.
+  // Completes the receive in use as flushed, and the posted receives as well if their queue is not
+  // shared.
   void flush();
 
   // An XRC SRQ is about to be destroyed.

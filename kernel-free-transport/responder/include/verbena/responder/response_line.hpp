@@ -34,7 +34,7 @@ struct Response {
 class ResponseLine {
  public:
   void reserve(std::size_t bound) { items_.reserve(bound); }
-  bool empty() const { return items_.empty(); }  // pop() of the last one clears
+  bool empty() const { return items_.empty(); }  // pop() clears after the last one
   std::size_t size() const { return items_.size() - begin_; }
   std::size_t count_new() const;
   Response& front() { return items_[begin_]; }
