@@ -9,7 +9,8 @@ namespace {
 
 // The most packets that are held. The peer repeats what finds no room.
 constexpr std::size_t kHeldMax = 256;
-// A question that was not answered is asked again when the peer repeats, at most this often.
+// If no answer came to the request for a proxy, it is repeated when the peer repeats, at most this
+// often.
 constexpr TimeNs kAskAgainNs = 100'000'000;
 // PSNs are told apart up to half their range. What is older than this is forgotten before.
 constexpr std::int32_t kRemembered = 1 << 22;
@@ -58,7 +59,7 @@ void Relay::handle_request(const wire::PacketView& packet, TimeNs now) {
   }
 }
 
-// Handles a packet that is held already and came again. The question for its proxy may have been
+// Handles a packet that is held already and came again. The request for its proxy may have been
 // lost.
 void Relay::repeat_waiting(TimeNs now) {
   endpoint_.drops->count(DropReason::kDuplicate);
@@ -156,7 +157,7 @@ void Relay::enter(Owner* owner, Psn psn) {
   current_.end = psn;
   if (current_.has_data) {
     history_.push_back(current_);
-    // The peer cannot have more that is unanswered.
+    // The peer cannot have more unanswered requests than this.
     const std::size_t bound = std::max<std::size_t>(own_.attributes().max_dest_rd_atomic, 1);
     if (history_.size() > bound) history_.pop_front();
   }
