@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What each message does to a connection, state by state.
+// Handles each message of a connection, state by state.
 #include <algorithm>
 
 #include "verbena/cm/connection.hpp"

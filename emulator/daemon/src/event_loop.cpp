@@ -29,7 +29,7 @@ void wait_again(const std::shared_ptr<Watched>& watched) {
   watched->descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
                                  [watched](const boost::system::error_code& error) {
                                    if (error || !watched->active) return;
-                                   // It is watched again even if its handler throws.
+                                   // Watches the descriptor again even if its handler throws.
                                    try {
                                      watched->on_readable();
                                    } catch (...) {

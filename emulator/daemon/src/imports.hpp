@@ -31,7 +31,7 @@ class Imports {
   ClientTable& clients_;
   Questions& questions_;
   OutstandingOrders& orders_;
-  std::map<Session::Id, Session::Id> owners_;  // by importer, until the importer goes
+  std::map<Session::Id, Session::Id> owners_;  // keyed by importer, until the importer goes
 };
 
 }  // namespace verbena::daemon

@@ -43,7 +43,7 @@ class OutstandingOrders {
 
   const ClientTable& clients_;
   fabric::Timers& timers_;
-  std::map<std::uint32_t, Order> orders_;  // by ticket
+  std::map<std::uint32_t, Order> orders_;  // keyed by ticket
   // Contexts that did not follow the last order in time and have said nothing since. An order that
   // awaits only these does not wait.
   std::set<Session::Id> silent_;

@@ -44,7 +44,7 @@ class QueuePairSearch {
 
   ClientTable& clients_;
   fabric::Timers& timers_;
-  std::map<std::uint32_t, Search> searches_;  // by ticket
+  std::map<std::uint32_t, Search> searches_;  // keyed by ticket
 };
 
 }  // namespace verbena::daemon

@@ -59,7 +59,7 @@ void RuleEvents::start(std::uint64_t rule, TimeNs after) {
 }
 
 std::vector<Session*> RuleEvents::contexts_of(const fault::Rule& rule) const {
-  std::map<std::uint32_t, bool> is_meant;  // by process
+  std::map<std::uint32_t, bool> is_meant;  // keyed by process
   std::vector<Session*> contexts;
   for (const auto& [key, session] : clients_.contexts()) {
     if (!rule.device.empty() && key.first->info().name != rule.device) continue;

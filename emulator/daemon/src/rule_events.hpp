@@ -63,7 +63,7 @@ class RuleEvents {
   fabric::Timers& timers_;
   EventJournal& journal_;
   SetPort set_port_;
-  std::map<std::uint64_t, Clock> clocks_;  // by the rule's id
+  std::map<std::uint64_t, Clock> clocks_;  // keyed by the rule's id
   std::map<std::uint32_t, Asked> asked_;   // questions to raise an event, by number
 };
 

@@ -73,7 +73,7 @@ class StatusQuestions final : private StatusStream::Host {
   fabric::Fabric& fabric_;
   ClientTable& clients_;
   fabric::Timers& timers_;
-  std::map<Session::Id, Question> questions_;  // by asker
+  std::map<Session::Id, Question> questions_;  // keyed by asker
 };
 
 }  // namespace verbena::daemon

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// SIDR_REQ and SIDR_REP: which datagram queue pair serves a service ID (IBTA Vol 1, 12.11).
+// SIDR_REQ asks which datagram queue pair serves a service ID, and SIDR_REP answers it
+// (IBTA Vol 1, 12.11).
 #pragma once
 
 #include "verbena/cm/field.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One SIDR exchange: which queue pair serves a service ID (IBTA Vol 1, 12.11). Sans-IO, owned by
-// the agent, one thread at a time.
+// One SIDR exchange, which finds the queue pair that serves a service ID (IBTA Vol 1, 12.11).
+// Sans-IO, owned by the agent, one thread at a time.
 //
 //   active:   idle -SIDR_REQ-> req_sent -(SIDR_REP)-> idle
 //   passive:  idle -(SIDR_REQ)-> req_received -SIDR_REP-> replied -> idle

@@ -70,7 +70,7 @@ struct CmPosted {
 struct CmReply {
   static constexpr MessageType kType = kCmReply;
   std::uint32_t code = 0;              // errno
-  std::uint64_t response_address = 0;  // in the program's memory
+  std::uint64_t response_address = 0;  // address in the program's memory
   std::vector<std::uint8_t> response;
   // The number of CmEventReady messages to take off the channel (`other` for a migration) without a
   // fetch.

@@ -25,7 +25,7 @@ namespace verbena::control {
 // In each of these messages `own` is an address of the port of the context that sends or gets the
 // message. Two contexts have a ring for each pair of addresses by which they talk.
 struct RingRequest {
-  IpAddress address;  // of the peer
+  IpAddress address;  // the peer's
   std::uint32_t slot = 0;
   IpAddress own;
   VERBENA_MESSAGE(kRingRequest) { a(m.address, m.slot, m.own); }
@@ -33,7 +33,7 @@ struct RingRequest {
 
 // Tells the reader that this peer also sends through the ring, which is descriptor [0].
 struct RingInbound {
-  IpAddress address;  // of the writer
+  IpAddress address;  // the writer's
   std::uint32_t slot = 0;
   IpAddress own;
   VERBENA_MESSAGE(kRingInbound) { a(m.address, m.slot, m.own); }
@@ -42,7 +42,7 @@ struct RingInbound {
 // The reader says that it now reads the ring of this writer. Descriptor [0] is the handle of its
 // waker, if it has one.
 struct RingAccepted {
-  IpAddress address;  // of the writer
+  IpAddress address;  // the writer's
   std::uint32_t slot = 0;
   IpAddress own;
   VERBENA_MESSAGE(kRingAccepted) { a(m.address, m.slot, m.own); }
@@ -51,7 +51,7 @@ struct RingAccepted {
 // Gives the writer the ring as descriptor [0], and the handle, if there is one, as [1]. Without a
 // descriptor there is no ring to this peer.
 struct RingOutbound {
-  IpAddress address;  // of the reader
+  IpAddress address;  // the reader's
   std::uint32_t slot = 0;
   std::string reason;         // why there is no ring, in one line
   bool peer_is_here = false;  // the peer is a context of this emulator

@@ -6,7 +6,7 @@
 
 namespace verbena::control {
 
-// "SIGKILL"; empty: there is no such signal, or it has no name.
+// Returns "SIGKILL" for 9; empty: there is no such signal, or it has no name.
 std::string_view signal_name(int number) noexcept;
 
 }  // namespace verbena::control

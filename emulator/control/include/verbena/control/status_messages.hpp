@@ -72,7 +72,7 @@ struct CqStatus {
   CqArmed armed = CqArmed::kNo;
   bool has_overrun = false;
   bool has_channel = false;
-  std::uint32_t channel_fd = 0;             // in the program
+  std::uint32_t channel_fd = 0;             // descriptor number in the program
   std::uint32_t unread_events = 0;          // counts all completion queues of the channel
   std::uint32_t unacknowledged_events = 0;  // counts this queue, read or not
   bool operator==(const CqStatus&) const = default;
