@@ -126,7 +126,7 @@ template <typename Visit>
 std::size_t for_each_block(std::span<const std::uint8_t> bytes, Visit&& visit) {
   std::size_t at = 0;
   while (at + 12 <= bytes.size()) {
-    std::uint32_t words[3];  // type, length, and of a packet the interface
+    std::uint32_t words[3];  // type, length, and a packet's interface
     std::memcpy(words, bytes.data() + at, sizeof words);
     if (words[1] < 12 || words[1] > bytes.size() - at) break;
     visit(words[0], words[2]);

@@ -7,7 +7,8 @@
 
 namespace verbena {
 namespace {
-// From this length on a string instruction copies: it speeds up 32 KiB payloads over rings by 15%.
+// The length from which a string instruction copies: it speeds up 32 KiB payloads over rings by
+// 15%.
 constexpr std::size_t kStringLeast = 4096;
 const bool copies_strings_fast = guarded_moves::copies_strings_fast();
 

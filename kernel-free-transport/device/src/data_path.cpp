@@ -251,8 +251,8 @@ bool goes_on(const wire::PacketView& head, std::uint32_t behind, std::uint32_t m
 }
 
 // Makes `packet`, the one at `first`, stand for all packets of the run that continue its message,
-// each of which must have the length that it should have. If such a piece is refused, because there
-// is no receive or it is too short, it is refused as a whole.
+// if they are as long as they must be. If such a piece is refused, because there is no receive or
+// the receive is too short, it is refused as a whole.
 void merge(wire::PacketView& packet, const wire::RxRun& run, std::uint32_t first,
            std::uint32_t mtu) {
   if (!is_plain_data(*packet.row) || packet.row->ends_message || packet.payload.size() != mtu ||

@@ -12,7 +12,7 @@ namespace {
 
 using words::word_of;
 
-// Uses the largest unit of which the time is a whole number.
+// Uses the largest unit that gives a whole number.
 std::string time_text(TimeNs ns) {
   constexpr std::pair<TimeNs, const char*> kUnits[] = {
       {1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}};

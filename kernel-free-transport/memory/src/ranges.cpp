@@ -15,8 +15,7 @@ bool Holes::touch(const Span& span) const {
 void Holes::add(const Span& hole, const char* by) {
   if (is_empty()) by_ = by;
   Span all = hole;
-  // Joins the hole with each one that it overlaps or meets, and again with those that the result
-  // meets.
+  // Joins the hole with every hole that it overlaps or meets, and repeats this with the result.
   for (std::size_t i = 0; i < count_;) {
     const Span& other = holes_[i];
     if (other.begin > all.end || all.begin > other.end) {

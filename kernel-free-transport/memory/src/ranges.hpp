@@ -3,9 +3,9 @@
 // unmapped memory finds the slots that it concerns. A search tree by first byte, balanced by random
 // priorities; each node knows the last byte below it. A node belongs to one slot forever.
 //
-// It has its own lock, which is held only for a walk down the tree, or for the moment in which a
-// slot's pins end. Allocators unmap memory while they hold locks, so nothing is allocated under the
-// lock and no other lock is taken.
+// The tree has its own lock, which is held only for a walk down the tree, or for the moment in
+// which a slot's pins end. Allocators unmap memory while they hold locks, so nothing is allocated
+// under the lock and no other lock is taken.
 #pragma once
 
 #include <array>

@@ -122,7 +122,7 @@ struct Registry::Table : PagedMemory {
   }
 
   std::optional<Refusal> check_bind(const Slot& window, DomainId domain, const WindowBind& bind);
-  // Both need the window's gate to be closed; attach() opens it.
+  // Attach and detach need the window's gate to be closed; attach() opens it.
   void attach(Slot& window, const WindowBind& bind, std::uint32_t qpn);
   void detach(Slot& window);
 

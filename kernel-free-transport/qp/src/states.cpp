@@ -129,7 +129,7 @@ void QueuePair::enter_rtr() {
     endpoint_.mtu = mtu_bytes(Mtu::k4096);
     lead_to({});
   }
-  // Both PSNs are the peer's, because a relay passes on the peer's requests.
+  // The two PSNs are the peer's, because a relay passes on the peer's requests.
   endpoint_.origin = {endpoint_.origin.created, endpoint_.origin.lives + 1, attributes_.rq_psn,
                       attributes_.rq_psn};
   responder_.start(attributes_.rq_psn);
@@ -203,9 +203,9 @@ void QueuePair::settle_reported() {
 
 // --- automatic path migration (IBTA Vol 1, 17.2.8) -----------------------------------------------
 
-// Both ends load an alternate path and REARM. When each has heard the other's wish (packets without
-// the migrated bit), they are ARMED. The end whose retries are exhausted moves to the alternate
-// path and says so in every packet; the other end follows.
+// The two ends load an alternate path and REARM. When each has heard the other's wish (packets
+// without the migrated bit), they are ARMED. The end whose retries are exhausted moves to the
+// alternate path and says so in every packet; the other end follows.
 //
 //   MIGRATED --the program rearms--> REARM --the peer rearmed--> ARMED --failure or peer-->
 //   MIGRATED

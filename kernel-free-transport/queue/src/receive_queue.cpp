@@ -9,7 +9,7 @@
 namespace verbena::queue {
 namespace {
 
-// Most lists have one entry.
+// Copies a list of buffers. Most lists have one entry.
 void copy_sges(void* to, const void* from, std::uint32_t count) noexcept {
   if (count == 1) [[likely]] {
     std::memcpy(to, from, sizeof(Sge));

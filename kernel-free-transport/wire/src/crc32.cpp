@@ -321,7 +321,7 @@ bool has_vclmul() { return false; }
   return *variant;
 }
 
-// Null until this file's initialisers have run.
+// The selected variant; null until this file's initialisers have run.
 const Crc32Variant* const chosen = &first_usable();
 
 const Crc32Variant& variant() { return chosen != nullptr ? *chosen : first_usable(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// All devices of one emulator and their shadow in the file system. It owns everything except the
-// clients. One thread.
+// All devices of one emulator and their shadow in the file system: the root of all objects except
+// the clients. One thread.
 #pragma once
 
 #include <memory>

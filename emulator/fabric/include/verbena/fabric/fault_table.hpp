@@ -22,7 +22,7 @@ using FaultTotals = std::array<std::uint64_t, kFaultCounters>;
 class FaultTable {
  public:
   struct Fault {
-    control::FaultSpec spec;  // its own values; only those in `named` count
+    control::FaultSpec spec;  // own values; only the values in `named` count
     std::uint32_t named = 0;  // control::FaultField
     bool ended = false;       // the queue pair's program has ended
     FaultTotals retired{};    // counts of contexts that are gone

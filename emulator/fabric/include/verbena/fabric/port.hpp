@@ -54,7 +54,7 @@ class Port final {
   static constexpr std::size_t kDescriptorsPerAddress = 2;
   static constexpr std::size_t kDescriptorsOfAddress = 4;
 
-  // `descriptors` are those that the emulator may have, and `rules` those of all devices.
+  // `descriptors` is the emulator's share of descriptors; `rules` has the rules of all devices.
   static control::Outcome<std::unique_ptr<Port>> open(control::DeviceInfo info, Poller& poller,
                                                       limits::FairShare& descriptors,
                                                       RuleTable& rules);
@@ -111,7 +111,7 @@ class Port final {
   // Adds what a rule did in the contexts that still exist.
   void add_counted_of(const control::RuleSpec& rule, RuleTotals& totals) const;
 
-  // Records the packets of the daemon's own queue pairs and those that arrive for groups.
+  // Records the packets of the daemon's own queue pairs and packets that arrive for groups.
   void start_capture(link::CaptureRing ring, std::vector<IpAddress> recorded_by_sender);
   void leave_out_of_capture(std::vector<IpAddress> recorded_by_sender) {
     capture_->leave_out(std::move(recorded_by_sender));

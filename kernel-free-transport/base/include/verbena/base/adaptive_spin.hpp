@@ -22,7 +22,7 @@ class AdaptiveSpin {
   void was_idle() noexcept {
     if (promise_ != 0) --promise_;
   }
-  // Reports that the user spun, with success or in vain.
+  // Reports that the user spun, and that the spin succeeded or failed.
   void won() noexcept {
     if (lost_ != 0) --lost_;
   }

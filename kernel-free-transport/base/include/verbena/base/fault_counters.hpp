@@ -36,7 +36,7 @@ inline constexpr std::array kFaultCounterNames{
 };
 inline constexpr std::size_t kFaultCounters = kFaultCounterNames.size();
 
-// Only one thread at a time may write.
+// One thread at a time may write.
 class FaultCounters {
  public:
   void count(FaultCounter c) noexcept { counters_[static_cast<std::size_t>(c)].add(); }

@@ -174,7 +174,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   void name(wire::RxDatagram& datagram) const;
   // Counts a merged packet. Returns false if packets with its opcode cannot be merged.
   bool count_merged(wire::PacketView& packet, std::uint32_t psns) noexcept;
-  // Whether data that does not fill another batch goes at once or may wait.
+  // Says whether data that does not fill another batch goes at once or may wait.
   enum class Rest : std::uint8_t { kGoes, kMayWait };
   // Called under the queue pair's lock.
   void transmit(qp::QueuePair& qp, TimeNs now, Rest rest = Rest::kGoes);

@@ -15,7 +15,7 @@
 // A queue pair may be in several lists; before it sends, the sending thread checks whether there is
 // anything left.
 //
-// It is a part of a device and used under its receive lock, except for the functions that any
+// The device owns the lists and uses them under its receive lock, except for the functions that any
 // thread may call.
 #pragma once
 
@@ -63,7 +63,8 @@ class PendingSenders {
     each_of(pushed_.is_empty() ? nullptr : pushed_.take_all(), send);
   }
   // Passes each queue pair whose acknowledgement was held long enough, or all, to `send`, under the
-  // queue pair's lock. Those whose acknowledgement went with data meanwhile only leave the list.
+  // queue pair's lock. A queue pair whose acknowledgement already went with data only leaves the
+  // list.
   template <typename F>
   void release_held(TimeNs now, bool all, F&& send) {
     TimeNs first = kNever;

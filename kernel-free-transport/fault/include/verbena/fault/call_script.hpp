@@ -15,7 +15,7 @@ namespace verbena::fault {
 // A call as rules see it.
 struct Call {
   std::string_view function;
-  std::uint32_t place = 0;  // its queue pair is the n-th of the process; 0: none
+  std::uint32_t place = 0;  // the queue pair is the process's n-th; 0: none
   Qpn qp{};
   TimeNs now = 0;
 };

@@ -7,7 +7,7 @@
 //   drop, duplicate, corrupt[=FIELD], delay=TIME, hold=TIME, reorder=N, nak=KIND, complete=STATUS
 //   fail=ERRNO call=FUNCTION: a call of the program
 //   cut, rate=BITS: a line, which all packets that meet the conditions cross, repetitions included
-//   port-down, port-up; kill, stop, cont (with program=), raise=EVENT: one event at a time (after=)
+//   port-down, port-up; kill, stop, cont (with program=), raise=EVENT: happens once (see after=)
 //   opcode= direction= cm= nth= first= every= unit=message psn=A[-B] msg= attempt= qp= program=
 //   srq= device= percent= burst= after= until= for= order=keep
 //
@@ -130,7 +130,7 @@ struct Rule {
   std::optional<std::uint16_t> cm;  // the attribute of a connection management datagram
   // Counts among the packets of one queue pair that meet all other conditions; 0: no condition.
   std::uint64_t nth = 0;
-  bool onwards = false;  // also all packets behind the nth
+  bool onwards = false;  // includes all packets behind the nth
   std::uint64_t first = 0;
   std::uint64_t every = 0;
   bool by_message = false;      // these three and `ppm` count messages
@@ -145,7 +145,7 @@ struct Rule {
   std::string device;
   std::uint32_t ppm = 0;    // a chance; 0: always
   std::uint32_t burst = 0;  // average length of a burst
-  TimeNs after = 0;         // from when the rule came into force for the sender
+  TimeNs after = 0;         // time since the rule came into force for the sender
   TimeNs until = kNever;
   TimeNs lasts = kNever;  // duration of a line, from its nth packet on
 
@@ -175,7 +175,7 @@ std::string why_one_never_fires(std::span<const Rule> rules);
 // Returns the rule's text, in one order and spelling whatever was parsed.
 std::string to_string(const Rule& rule);
 
-// Only this many characters of a program's name count, as in the kernel (comm).
+// How many characters of a program's name count, as in the kernel (comm).
 inline constexpr std::size_t kProgramNameMost = 15;
 bool is_called(std::string_view program, std::string_view name);
 

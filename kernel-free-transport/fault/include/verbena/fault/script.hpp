@@ -43,7 +43,7 @@ struct Described {
   PacketName name;
   std::uint8_t opcode = 0;
   std::uint8_t answer = 0;  // for an acknowledgement: 1 << wire::AethKind
-  std::uint32_t place = 0;  // its queue pair is the n-th of the process
+  std::uint32_t place = 0;  // the queue pair is the process's n-th
   Qpn qp{};
   TimeNs now = 0;
 };

@@ -39,7 +39,7 @@ inline bool store_last(std::uint8_t* to, const std::uint8_t* from) noexcept {
   const std::size_t widest = length >= 8 ? 8 : std::bit_floor(length);
   const std::size_t aligned = std::size_t{1} << std::countr_zero(end | 8u);
   const std::size_t tail = aligned < widest ? aligned : widest;
-  // It cannot be negative, which the compiler does not see.
+  // The difference cannot be negative, which the compiler does not see.
   const std::size_t head = length > tail ? length - tail : 0;
   if (!guarded_copy(to, source, head)) [[unlikely]]
     return false;

@@ -12,7 +12,7 @@ namespace verbena::memory {
 class MemoryPort {
  public:
   virtual ~MemoryPort() = default;
-  // Both return false instead of crashing. Direct regions use plain copies instead.
+  // Read and write return false instead of crashing. Direct regions use plain copies instead.
   virtual bool read(void* to, std::uint64_t address, std::size_t length) noexcept = 0;
   virtual bool write(std::uint64_t address, const void* from, std::size_t length) noexcept = 0;
   // Says whether all pages of the range can be read (and written). Called once, at registration.

@@ -86,7 +86,7 @@ struct AccessRequest {
   DomainId domain = 0;
   std::uint64_t address = 0;
   std::uint64_t length = 0;
-  std::uint32_t need = 0;      // Access bits, all of which must be granted
+  std::uint32_t need = 0;      // Access bits that must all be granted
   std::uint32_t qpn = kAnyQp;  // the accessing queue pair (type 2 windows belong to one)
 };
 
@@ -132,11 +132,11 @@ class Registry {
   // The calling thread may hold another Pin.
   [[gnu::cold]] ShortText explain(const AccessRequest& request, Refusal refusal) const noexcept;
 
-  // Says that `length` bytes of this process were unmapped, are about to be, or were mapped anew
-  // `by` a call (text that lives forever). Registrations of them stay without that memory, whatever
-  // is mapped there later. On-demand regions are not affected, because they follow the mapping.
-  // When this returns, usually no access is under way any more, but it waits only for a moment. It
-  // may be called in a signal handler and with any lock held.
+  // Withdraws `length` bytes of this process that were unmapped, are about to be, or were mapped
+  // again `by` a call (text that lives forever). Registrations of them stay without that memory,
+  // whatever is mapped there later. On-demand regions are not affected, because they follow the
+  // mapping. When this returns, usually no access is under way any more, but it waits only for a
+  // moment. It may be called in a signal handler and with any lock held.
   void withdraw(std::uint64_t host_address, std::uint64_t length, const char* by) noexcept;
   // Takes away all memory of a region of any kind, and of the windows that are bound to it. It
   // waits for accesses under way.

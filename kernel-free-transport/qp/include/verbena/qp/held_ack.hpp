@@ -16,7 +16,7 @@
 //         | timer's time             | have won; or later: would have lost       |
 //         |                          | the next one is pending: as from Idle     |
 //
-// Its queue pair owns it and calls it under its lock. Time is an argument.
+// The queue pair owns it and calls it under its lock. Time is an argument.
 #pragma once
 
 #include <cstdint>

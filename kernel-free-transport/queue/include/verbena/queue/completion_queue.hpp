@@ -158,7 +158,7 @@ class CompletionQueue {
 
   EventSink& events_;
   void* cookie_;
-  std::vector<Completion> ring_;  // its size is a power of two
+  std::vector<Completion> ring_;  // the size is a power of two
   std::uint32_t mask_ = 0;        // the ring's size minus one
   std::uint32_t room_ = 0;        // entries that fit without make_room(); 0: in error
   std::uint32_t capacity_;

@@ -72,14 +72,14 @@ struct Endpoint {
   CompletionQueue* receive_cq = nullptr;
   std::uint32_t send_account = 0;  // accounts in both, whose slots completions free
   std::uint32_t receive_account = 0;
-  ReceiveQueue* receives = nullptr;          // its own or the shared queue; null for XRC
+  ReceiveQueue* receives = nullptr;          // the queue pair's own or shared queue; null for XRC
   SharedReceive* srq = nullptr;              // the SRQ, if `receives` is shared
   SharedReceiveDirectory* shared = nullptr;  // XRC: finds SRQs by number
-  // Whether marks in packets, which injected faults leave there, are obeyed; null: they are not.
+  // Says whether to obey the marks that injected faults leave in packets; null: they are ignored.
   const Published<bool>* obeys_marks = nullptr;
   void* cookie = nullptr;
   bool signal_all = false;
-  bool blocks_own_multicast = false;  // its packets to a group do not come back to it
+  bool blocks_own_multicast = false;  // packets to a group do not come back to the sender
   // True for XRC_RECV: it posts nothing that could carry an acknowledgement, and the receiver of a
   // proxy may go away when a request is done.
   bool acknowledges_at_once = false;
@@ -143,7 +143,7 @@ struct Endpoint {
     __attribute__((format(printf, 2, 3)));
 
 // Tell `verbena events` what happened: a new state of the queue pair (as ibv_qp_state), one failed
-// completion, or a number of similar completions of which one is named.
+// completion, or several similar completions, with one of them as example.
 [[gnu::cold]] void tell_state(const Endpoint& endpoint, std::uint8_t state) noexcept;
 [[gnu::cold]] void tell_failure(const Endpoint& endpoint, Status status, std::string_view opcode,
                                 std::uint64_t id, const char* why) noexcept;

@@ -12,7 +12,7 @@ namespace verbena::queue {
 // kWaitedBefore: the queue was armed before the call.
 enum class Arming : std::uint8_t { kWaits, kFired, kWaitedBefore };
 
-// Which completions an armed queue waits for.
+// The completions that an armed queue waits for.
 enum class ArmedFor : std::uint8_t { kNothing, kSolicited, kAny };
 
 class EventArming {

@@ -16,7 +16,7 @@ namespace verbena::queue {
 
 struct Occurrence {
   enum class Kind : std::uint8_t {
-    kState,    // it reached RTR, RTS or an error state; `text` says why the latter
+    kState,    // RTR, RTS or an error state was reached; `text` says why the latter
     kFailure,  // completions with an error; `text` explains them, if possible
     kTimeout,  // the peer did not answer in time, and the request is sent again
   };

@@ -34,7 +34,7 @@ struct SharedReceive {
   std::uint32_t number = 0;           // XRC SRQ number
   std::uint32_t xrc_domain = 0;       // 0: not an XRC SRQ
   CompletionQueue* cq = nullptr;      // XRC and tag matching: where its completions go
-  std::uint32_t account = 0;          // its account there
+  std::uint32_t account = 0;          // the account there
   std::unique_ptr<TagMatching> tags;  // tag matching
 };
 

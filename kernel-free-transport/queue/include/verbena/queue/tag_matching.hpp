@@ -59,8 +59,8 @@ class TagMatching {
   // Says whether the program is behind: then completions of its list operations ask it to
   // synchronise.
   bool wants_synchronisation() const noexcept;
-  // How far behind the program must be before completions of unexpected messages ask, too. A
-  // program may add nothing for a long time.
+  // How far behind the program must be before completions of unexpected messages also ask, because
+  // a program may add nothing for a long time.
   static constexpr std::uint32_t kFarBehind = 256;
   bool is_far_behind() const noexcept;
 

@@ -41,7 +41,7 @@ struct Bth {
   bool solicited = false;
   bool migreq = false;
   std::uint8_t pad = 0;      // pad bytes behind the payload, 0..3
-  std::uint8_t version = 0;  // of the transport header; only 0 exists
+  std::uint8_t version = 0;  // transport header version; only 0 exists
   std::uint16_t pkey = 0xffff;
   bool fecn = false;
   bool becn = false;

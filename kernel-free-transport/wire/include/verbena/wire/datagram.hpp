@@ -37,7 +37,8 @@ struct Destination {
   std::uint8_t hop_limit = 64;
   bool has_grh = false;  // the sender asked for a global route (UD receivers see it)
   std::uint32_t flow_label = 0;
-  // Which of the port's addresses sends; 0 is the first one. Path resolution numbers the others.
+  // The number of the port's address that sends; 0 is the port's own. Path resolution numbers the
+  // others.
   std::uint8_t source = 0;
   bool operator==(const Destination&) const = default;
 };

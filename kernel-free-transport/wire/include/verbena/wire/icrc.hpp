@@ -30,7 +30,7 @@ class IcrcFlow {
   using Bytes = std::span<const std::uint8_t>;
 
   IcrcFlow() = default;
-  // Both addresses must be of one family. Ports are in host order.
+  // The two addresses must be of one family. Ports are in host order.
   IcrcFlow(const IpAddress& source, const IpAddress& destination, std::uint16_t source_port,
            std::uint16_t destination_port = kRoceUdpPort);
 

@@ -18,7 +18,7 @@ struct IpFrame {
   static constexpr std::size_t kSizeMax = kIpv6HeaderSize + kUdpHeaderSize;
 
   IpAddress source{};
-  IpAddress destination{};  // of the same family as `source`
+  IpAddress destination{};  // has the family of `source`
   std::uint16_t source_port = kRoceUdpPort;
   std::uint16_t destination_port = kRoceUdpPort;
   std::uint8_t traffic_class = 0;

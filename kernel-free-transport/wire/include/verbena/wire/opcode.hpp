@@ -132,7 +132,7 @@ struct OpcodeRow {
   Operation operation = Operation::kSend;
   Place place = Place::kOnly;
 
-  // Which headers follow the BTH, in the order of the *_at offsets.
+  // The headers that follow the BTH, in the order of the *_at offsets.
   bool xrceth = false;
   bool deth = false;
   bool feth = false;
@@ -156,7 +156,7 @@ struct OpcodeRow {
 
   std::uint8_t header_bytes = 0;  // BTH and all extension headers
 
-  // Where each header starts, from the first byte of the BTH; 0 when absent.
+  // The offset of each header from the first byte of the BTH; 0 if absent.
   std::uint8_t xrceth_at = 0;
   std::uint8_t deth_at = 0;
   std::uint8_t feth_at = 0;
@@ -246,7 +246,7 @@ constexpr std::array<OpcodeRow, 256> make_opcode_table() {
 
 inline constexpr std::array<OpcodeRow, 256> kOpcodeTable = detail::make_opcode_table();
 
-// An opcode that does not exist has a row too, with `valid` false.
+// Returns the row of an opcode. Opcodes that do not exist have a row with `valid` false.
 constexpr const OpcodeRow& row_of(std::uint8_t opcode) { return kOpcodeTable[opcode]; }
 constexpr const OpcodeRow& row_of(Opcode opcode) {
   return kOpcodeTable[static_cast<std::uint8_t>(opcode)];

@@ -129,7 +129,7 @@ constexpr std::uint8_t pad_for(std::size_t payload_length) {
   return static_cast<std::uint8_t>(-payload_length & 3);
 }
 
-// All headers that can precede a payload. Only those that the opcode's row names are written.
+// All headers that can precede a payload. Only the headers that the opcode's row names are written.
 struct PacketHeaders {
   Bth bth{};
   XrcEth xrceth{};

@@ -32,9 +32,9 @@ class Path {
   };
   // The forms in which packets travel.
   struct Packing {
-    // From kBundledLeast on a batch is limited to one run (TxBatch::be_one_run); a batch of shorter
-    // messages is hardly longer anyway. Below kBorrowedLeast copying costs less than borrowing, on
-    // any path.
+    // A batch with messages of kBundledLeast bytes or more is limited to one run
+    // (TxBatch::be_one_run); a batch of shorter messages is hardly longer anyway. Below
+    // kBorrowedLeast copying costs less than borrowing, on any path.
     static constexpr std::uint32_t kBundledLeast = 1024;
     static constexpr std::uint32_t kBorrowedLeast = 512;
     static constexpr std::uint32_t kNever = ~std::uint32_t{0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is known about the process behind a queue pair that does not answer. Only the administrator
-// of both processes can know it, so both must be on one host.
+// What is known about the process behind a queue pair that does not answer. Only the emulator of
+// both processes knows it, so both must be on one host.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@ namespace verbena::wire {
 
 struct PeerReport {
   enum class Standing : std::uint8_t {
-    kUnknown,  // not known
+    kUnknown,  // no answer is possible
     kAsked,    // asked for, but not known yet
     kRuns,
     kStopped,  // stopped by a signal or a debugger

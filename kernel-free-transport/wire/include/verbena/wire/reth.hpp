@@ -24,7 +24,7 @@ struct Reth {
 
   std::uint64_t va = 0;
   std::uint32_t rkey = 0;
-  std::uint32_t length = 0;  // of the whole message, in bytes
+  std::uint32_t length = 0;  // length of the whole message, in bytes
 
   static Reth read_from(const std::uint8_t* at) {
     return {load_be64(at), load_be32(at + 8), load_be32(at + 12)};
