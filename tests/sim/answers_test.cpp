@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Answers to READs that stand for several packets.
+// READ responses that stand for several packets.
 #include "steps.hpp"
 #include "verbena/wire/packet.hpp"
 
 namespace verbena::sim {
 namespace {
 
-// Of 256 bytes: runs of four packets.
+// A scene in which READ responses of 256 bytes are merged, four in one, or arrive in runs.
 class Answers : public Scene {
  public:
   Answers() {
@@ -26,12 +26,12 @@ class Answers : public Scene {
     EXPECT_NO_THROW(expect_equal(left.result.bytes().first(length),
                                  right.target.bytes().first(length), "data"));
   }
-  // READ data for the left.
+  // Whether a packet carries READ data for the left.
   static bool is_answer(std::span<const std::uint8_t> bytes) {
     const auto packet = wire::parse_packet(bytes);
     return packet.ok() && packet->row->operation == wire::Operation::kReadResponse;
   }
-  // Changes something about the first answer when it leaves.
+  // Applies `change` to the first READ response when it leaves.
   void change_answer(std::function<void(Load&)> change) {
     pair.world.filter = [this, change, done = false](const Node&, auto bytes) mutable {
       if (done || is_beside(bytes) || !is_answer(bytes)) return true;
@@ -42,7 +42,7 @@ class Answers : public Scene {
       return false;
     };
   }
-  // Of ten packets: nine headers of 12 bytes more, and an AETH in the first and in the last.
+  // Counts ten packets: ten headers of 12 bytes, and an AETH in the first and the last packet.
   void expect_counters() {
     const auto& sent = right.qp().endpoint().counters;
     const auto& received = left.qp().endpoint().counters;
@@ -121,7 +121,7 @@ TEST(MergedAnswers, IntoMemoryThatWasWithdrawnFailAsOthersDo) {
   EXPECT_EQ(statuses(s.left.sends), std::vector{Status::kLocalProtection});
 }
 
-// A responder that lies harms its own connection.
+// A responder that lies breaks its own connection and no other.
 void expect_bad_response(std::function<void(Load&)> change) {
   Answers s;
   s.be_merged();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// UC and UD in the simulation: a stream of numbered messages. What arrives must be whole and
-// unchanged, for UC in order and at most once; what does not arrive is allowed.
+// UC and UD in the simulation: a stream of numbered messages. A message that arrives must be whole
+// and unchanged, and on UC in order and at most once. Messages may be lost.
 #pragma once
 
 #include <cstdint>

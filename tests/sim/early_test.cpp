@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Packets that overtake others, and paths that take long: what is only late is not sent again.
+// Packets that overtake others, and slow paths: a packet that is only late is not sent again.
 #include "steps.hpp"
 
 namespace verbena::sim {
@@ -72,8 +72,8 @@ TEST(Early, OneLostPacketIsRepeatedAloneWhereTheOthersWereKept) {
   s.expect_unharmed();
 }
 
-// As the specification allows: what comes behind a gap is dropped. Then all goes again, without a
-// time-out.
+// The specification allows a peer to drop all packets behind a gap. All of them are sent again
+// then, without a timeout.
 TEST(Early, PeersThatKeepNothingGetAllAgain) {
   Scene s;
   std::optional<std::uint32_t> due;
@@ -89,7 +89,7 @@ TEST(Early, PeersThatKeepNothingGetAllAgain) {
       return true;
     }
     has_lost = has_lost || psn == *due;
-    // The first one behind the gap arrives, so that the peer says so.
+    // The first packet behind the gap arrives, so that the peer reports the gap.
     return psn == ((*due + 1) & kMask24) && packet->bth.ack_request;
   };
   s.left.post(s.left.write(1, 10'000, s.right));
@@ -127,7 +127,7 @@ TEST(Early, AWayThatTakesLongIsLearntAndNotProbedForEver) {
   s.expect_unharmed();
 }
 
-// Its answers tell nothing new but are answers: no retry counts, however many there are.
+// The peer's answers say nothing new, but they are answers: no retry counts, however many come.
 TEST(Early, APeerThatIsHeardOfIsNotGivenUp) {
   PeerOptions options;
   options.timeout = 8;

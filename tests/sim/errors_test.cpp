@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Each kind of failure: what both ends must be told, that the rest is flushed in order, and that
-// nobody else is harmed (IBTA Vol 1, 9.9 and 11.6.2).
+// Each kind of failure: what both ends are told, that the rest is flushed in order, and that no
+// other connection is harmed (IBTA Vol 1, 9.9 and 11.6.2).
 #include "steps.hpp"
 #include "verbena/wire/aeth.hpp"
 #include "verbena/wire/bth.hpp"
@@ -9,7 +9,7 @@
 namespace verbena::sim {
 namespace {
 
-// Two good WRITEs, the request under test, two more.
+// Posts two good WRITEs, the request under test, and two more requests.
 void post_around(Scene& s, Request request) {
   s.left.post(s.left.write(1, 300, s.right));
   s.left.post(s.left.write(2, 10, s.right));
@@ -23,7 +23,7 @@ void post_receives(Scene& s, std::uint64_t n) {
   for (std::uint64_t id = 1; id <= n; ++id) ASSERT_TRUE(s.right.receive(id));
 }
 
-// The responder refused: both ends are in error, its receives are flushed in order.
+// The responder refuses the request: both ends are in error, and its receives are flushed in order.
 void expect_refused(Scene& s, Status status, std::optional<AsyncEvent> event, Request request) {
   post_receives(s, 3);
   post_around(s, std::move(request));
@@ -65,13 +65,13 @@ TEST(Errors, TheRetryCounterEndsAMessageToADeadPeer) {
   ASSERT_TRUE(s.pair.run_until([&] { return s.left.sends.size() == 3; }, 20'000'000'000));
   expect_sends(s.left, 1, Status::kRetryExceeded, 3);
   EXPECT_EQ(s.left.qp().endpoint().port->ack_timeouts.read(), 4u);  // the first and three retries
-  // 4.096 us * 2^14 each time.
+  // Each timeout is 4.096 us * 2^14.
   EXPECT_GE(s.pair.world.now() - began, 4 * 67'000'000u);
   EXPECT_LE(s.pair.world.now() - began, 4 * 68'000'000u);
   EXPECT_EQ(s.left.state(), qp::State::kError);
 }
 
-// It is never silent, and so no time-out would end it.
+// The peer is never silent, so no timeout would end the message.
 TEST(Errors, TheRetryCounterEndsAMessageWhoseGapIsReportedForEver) {
   Scene s(three_retries());
   int sent = 0;
@@ -101,13 +101,13 @@ TEST(Errors, TheRetryCounterEndsAMessageWhoseGapIsReportedForEver) {
   s.run_until_sent(2);
   expect_sends(s.left, 0, Status::kRetryExceeded, 2);
   EXPECT_EQ(s.left.state(), qp::State::kError);
-  // Each retry has sent it again, and one report is not a retry.
+  // Each retry sends the message again. Not every report counts as a retry.
   EXPECT_GE(sent, 8);
   EXPECT_GE(reports, 12);
   EXPECT_LE(reports, 40);
 }
 
-// A ring says so. An adapter would have answered, whatever its host was at.
+// A ring tells that the peer has not read. An adapter would have answered for its busy host.
 TEST(Errors, NoRetryCountsWhileThePeerIsKeptFromReading) {
   Scene s(three_retries());
   bool is_kept = true;
@@ -127,7 +127,7 @@ TEST(Errors, NoRetryCountsWhileThePeerIsKeptFromReading) {
 TEST(Errors, WhoReadsAndDoesNotAnswerUsesUpTheRetries) {
   Scene s(three_retries());
   lose_what_left_sends(s);
-  // What was sent after the last retry that counted need not have been read.
+  // The peer need not have read what was sent after the last retry that counted.
   s.pair.a.reading = {1000, 999};
   s.left.post(s.left.write(1, 300, s.right));
   const TimeNs began = s.pair.world.now();
@@ -144,7 +144,7 @@ TEST(Errors, WhoReadsAndDoesNotAnswerUsesUpTheRetries) {
   EXPECT_LE(s.pair.world.now() - began, 1'000'000'000 + 4 * 68'000'000u);
 }
 
-// Its process was stopped, perhaps, and nobody knows if it comes back.
+// The peer's process may be stopped, and the requester cannot know whether it will go on.
 TEST(Errors, APeerThatReadsNoMoreIsGivenUpInTheEnd) {
   Scene s(three_retries());
   lose_what_left_sends(s);
@@ -157,7 +157,7 @@ TEST(Errors, APeerThatReadsNoMoreIsGivenUpInTheEnd) {
   EXPECT_LE(s.pair.world.now() - began, 5'500'000'000u);
 }
 
-// By a debugger: for as long as it takes. An adapter would answer for it.
+// A debugger stops a process for as long as it likes. An adapter would answer for the process.
 TEST(Errors, NoRetryCountsWhileTheProcessOfThePeerIsStopped) {
   Scene s(three_retries());
   bool is_stopped = true;
@@ -215,7 +215,7 @@ TEST(Errors, TheRnrRetryCounterEndsAMessageThatNobodyReceives) {
   s.run_until_sent(3);
   expect_sends(s.left, 1, Status::kRnrRetryExceeded, 3);
   EXPECT_EQ(s.left.qp().endpoint().port->rnr_naks_received.read(), 4u);
-  EXPECT_EQ(s.right.state(), qp::State::kRts);  // it did nothing wrong
+  EXPECT_EQ(s.right.state(), qp::State::kRts);  // the peer did nothing wrong
   s.expect_unharmed();
 }
 
@@ -309,7 +309,7 @@ TEST(Errors, SendWithInvalidateOfAKeyThatIsNoWindowIsARemoteAccessError) {
   s.expect_unharmed();
 }
 
-// The requester's own mistakes: the peer sees what came before, and nothing else.
+// The requester's own mistakes: the peer sees what was posted before, and nothing else.
 void expect_local(Scene& s, Status status, Request request) {
   const bool is_read = request.opcode == WorkOpcode::kRead;
   post_receives(s, 3);
@@ -318,7 +318,7 @@ void expect_local(Scene& s, Status status, Request request) {
   expect_sends(s.left, 2, status, 5);
   EXPECT_EQ(s.left.state(), qp::State::kError);
   EXPECT_EQ(s.right.state(), qp::State::kRts);
-  // What comes after a READ has left before its answer fails.
+  // The request behind a READ has left before the READ's response fails.
   EXPECT_EQ(s.right.receives.size(), is_read ? 1u : 0u);
   EXPECT_TRUE(s.pair.b.events().empty());
   expect_equal(s.right.target.bytes().first(300), s.left.source.bytes().first(300),
@@ -333,7 +333,7 @@ TEST(Errors, ALocalKeyThatDoesNotExistIsALocalProtectionError) {
   expect_local(s, Status::kLocalProtection, r);
 }
 
-// What is lost before a request that fails here is repaired first, and does not fail in its place.
+// A loss before a request that fails locally is repaired first, and does not fail that request.
 TEST(Errors, ALossBeforeALocalMistakeIsRepairedAndTheMistakeFails) {
   for (const int lost : {1, 2, 3}) {
     Scene s;
@@ -458,8 +458,8 @@ TEST(Errors, ARegionThatGoesAwayUnderARepeatedReadIsARemoteAccessError) {
   expect_sends(s.left, 0, Status::kRemoteAccess, 2);
 }
 
-// Under loss the NAK itself may be lost; then the requester's counter ends it, since a responder
-// in error is silent. All else holds.
+// The NAK itself may be lost. Then the requester's retry counter ends the message, because a
+// responder in error is silent. Everything else still holds.
 TEST(Errors, UnderLossEveryRequestStillCompletesOnceAndInOrder) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Scene s({}, {}, seed);

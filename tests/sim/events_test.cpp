@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What completion queues and shared receive queues tell: overflow, limits, last receives, arming.
+// Events of completion queues and shared receive queues: overflow, limits, last receives, arming.
 #include "steps.hpp"
 
 namespace verbena::sim {
@@ -10,7 +10,7 @@ TEST(CompletionQueues, ThatOverflowSayItOnceAndTakeTheirQueuePairWithThem) {
   options.cq_capacity = 4;
   Scene s(options);
   for (std::uint64_t id = 1; id <= 10; ++id) s.left.post(s.left.write(id, 10, s.right));
-  for (int i = 0; i < 200; ++i) s.pair.world.step(s.pair.world.now() + 100'000);  // nobody polls
+  for (int i = 0; i < 200; ++i) s.pair.world.step(s.pair.world.now() + 100'000);  // nothing polls
   EXPECT_EQ(s.left.count(AsyncEvent::kCqError), 1u);
   EXPECT_EQ(s.left.count(AsyncEvent::kQpFatal), 1u);
   EXPECT_EQ(s.left.state(), qp::State::kError);
@@ -127,7 +127,7 @@ TEST(SharedReceives, ThatAMessageHadBegunToFillAreFlushedWithTheQueuePair) {
   ASSERT_TRUE(s.right.receive(1));
   unsigned sent = 0;
   s.pair.world.filter = [&](const Node&, std::span<const std::uint8_t>) { return ++sent <= 1; };
-  s.left.post(s.left.send(1, 700));  // its first packet arrives
+  s.left.post(s.left.send(1, 700));  // only its first packet arrives
   s.pair.run(1'000'000);
   s.right.to_state(qp::State::kError);
   s.right.reap();

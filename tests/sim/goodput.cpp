@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// goodput [--check FILE]: how much of a wire's rate arrives as payload, by loss and by how many
-// packets the receiver can hold. Two devices on virtual time, a stream of WRITEs, 1 KiB packets, 1
-// us each on the wire and 5 us of delay each way: about twelve packets in flight fill it. A cell is
-// the mean of eight seeds: under heavy loss one seed differs from another by a fifth. Virtual time
-// makes the table the same on every machine. --check: fails when a cell has fallen below 80% of the
-// figure in FILE.
+// goodput [--check FILE]: prints how much of a wire's rate arrives as payload, by loss and by how
+// many packets the receiver can hold. Two devices on virtual time exchange a stream of WRITEs in
+// packets of 1 KiB. A packet takes 1 us on the wire, with a delay of 5 us each way: about twelve
+// packets in flight fill it. A cell is the mean of eight seeds, because under heavy loss seeds
+// differ by a fifth. Virtual time makes the table the same on every machine. --check fails if a
+// cell has fallen below 80% of the figure in FILE.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -33,7 +33,7 @@ constexpr std::uint32_t kDepth = 48;
 double goodput(std::uint32_t loss_ppm, std::uint32_t capacity, std::uint64_t seed) {
   PeerOptions options;
   options.mtu = Mtu::k1024;
-  // The capacity is read when a queue pair goes to RTS: connected again, below.
+  // A queue pair reads the capacity when it goes to RTS. So the pair is connected again below.
   Pair pair(options, seed);
   Faults& faults = pair.world.faults();
   faults.receive_capacity = capacity;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A node that sends what it likes: mutations of packets that it overheard, and pure noise. Nothing
-// may crash, no byte outside of the regions that were opened may change, and a connection whose
-// peer's address the attacker does not bear may not even notice.
+// A node that sends any bytes: mutations of packets that it overheard, and pure noise. Nothing may
+// crash, and no byte outside of the opened regions may change. If the attacker does not have the
+// address of a connection's peer, that connection does not even notice.
 #include <array>
 
 #include "steps.hpp"
@@ -20,14 +20,15 @@ class Attack {
   }
   ~Attack() { s_.pair.world.filter = nullptr; }
 
-  // One bad packet to either node, as if from `source` (or from anywhere at all).
+  // Sends one bad packet to either node, with `source` as its source address.
   void shoot(const IpAddress& source) {
     if (heard_.empty()) return;
     std::vector<std::uint8_t> bytes = heard_[random_.below(heard_.size())];
     const std::uint64_t changes = random_.below(5);
     const std::array<std::uint8_t, 3> qpn{bytes[5], bytes[6], bytes[7]};
     for (std::uint64_t i = 0; i < changes; ++i) change(bytes);
-    // A forger could name any connection: here it is one that the test does not watch.
+    // A forger could name any connection. This one mostly names the one that it overheard, and
+    // never the one beside it, which must stay unharmed.
     if (changes != 0 && !random_.chance(100'000)) std::copy(qpn.begin(), qpn.end(), &bytes[5]);
     if (s_.is_beside(bytes)) return;
     s_.pair.world.inject(random_.below(2), source, bytes);
@@ -36,13 +37,13 @@ class Attack {
  private:
   void change(std::vector<std::uint8_t>& bytes) {
     switch (random_.below(6)) {
-      case 0:  // anywhere
+      case 0:  // any byte
         bytes[random_.below(bytes.size())] = static_cast<std::uint8_t>(random_.next());
         break;
       case 1:  // another opcode
         bytes[0] = static_cast<std::uint8_t>(random_.next());
         break;
-      case 2:  // another PSN, near by
+      case 2:  // another PSN close by
         bytes[11] = static_cast<std::uint8_t>(bytes[11] + random_.below(9) - 4);
         break;
       case 3:  // shorter
@@ -66,7 +67,7 @@ class Attack {
   std::vector<std::vector<std::uint8_t>> heard_;
 };
 
-// Traffic that goes on (if it can) while the attack does.
+// Posts traffic that goes on (if it can) during the attack.
 void exchange(Scene& s, std::uint64_t round) {
   for (std::uint64_t i = 0; i < 3; ++i) s.right.receive(round);
   s.left.post(s.left.send(round, 600));
@@ -108,8 +109,8 @@ TEST(Hostile, StrangersAreNotHeard) {
   }
 }
 
-// With the peer's address a forged packet cannot be told from a true one: that connection may
-// break, or be told nonsense within what it was opened for. The one beside it may not.
+// With the peer's address a forged packet cannot be told from a true one. That connection may
+// break, or carry wrong data within the memory that was opened for it. The one beside it may not.
 TEST(Hostile, ForgedPacketsHarmNobodyButTheConnectionTheyName) {
   for (const Transport transport :
        {Transport::kRc, Transport::kUc, Transport::kUd, Transport::kXrcSend}) {
@@ -139,15 +140,15 @@ TEST(Hostile, ForgedPacketsHarmNobodyButTheConnectionTheyName) {
       }
       ASSERT_NO_THROW(expect_only_open_memory_changed(s)) << seed;
       EXPECT_TRUE(s.left.qp().is_consistent() && s.right.qp().is_consistent());
-      // Each request completed at most once.
+      // Each request has completed at most once.
       EXPECT_LE(s.left.sends.size(), 50u);
       s.expect_unharmed();
     }
   }
 }
 
-// A packet of another partition is nobody's, and counted as that; a limited member of the same
-// partition is heard.
+// A packet of another partition is dropped and counted under its own reason. A packet of a limited
+// member of the same partition is accepted.
 TEST(Hostile, PacketsOfAnotherPartitionAreDroppedAndCounted) {
   Scene s;
   std::vector<std::uint8_t> heard;

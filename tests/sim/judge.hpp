@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The independent model that traffic is held against: what each operation must have done, kept as
-// plain bytes and queues, knowing nothing of packets. It throws `Failure` at the first difference.
+// The independent model that judges the traffic. It keeps what each operation must have done as
+// plain bytes and queues, and knows nothing of packets. It throws `Failure` at a difference.
 #pragma once
 
 #include <cstdint>
@@ -20,36 +20,36 @@ struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Bytes that anyone can recompute from (key, offset).
+// Bytes that can be computed again from (key, offset).
 std::uint8_t pattern(std::uint64_t key, std::uint64_t offset);
 void fill_pattern(std::span<std::uint8_t> bytes, std::uint64_t key);
-// Throws, with the place of the first difference.
+// These throw, and name the place of the first difference.
 void expect_pattern(std::span<const std::uint8_t> bytes, std::uint64_t key, const char* what);
 void expect_equal(std::span<const std::uint8_t> actual, std::span<const std::uint8_t> expected,
                   const char* what);
 
-// What a request still owes its poster.
+// The completion that a request still has to bring.
 struct ExpectedCompletion {
   std::uint64_t id = 0;
   queue::CompletionOpcode opcode{};
   bool signaled = true;
-  std::size_t result_offset = 0;          // in the poster's result memory
-  std::vector<std::uint8_t> result;       // READ: the bytes that must have come
+  std::size_t result_offset = 0;          // place in the poster's result memory
+  std::vector<std::uint8_t> result;       // READ: the bytes that must arrive
   bool counts = false;                    // FETCH_ADD on the shared counter
-  std::optional<std::uint64_t> original;  // an atomic on the poster's own word
+  std::optional<std::uint64_t> original;  // value before an atomic on the poster's own word
 };
 
-// What a message still owes its receiver.
+// The message that a receiver still has to get.
 struct ExpectedMessage {
   std::uint32_t length = 0;
   std::uint64_t pattern_key = 0;
-  bool is_write = false;  // WRITE_WITH_IMM: no bytes in the receive
+  bool is_write = false;  // WRITE_WITH_IMM: puts no bytes into the receive
   std::optional<std::uint32_t> immediate;
-  std::uint64_t heard = 0;    // so many of its receiver's requests the sender had heard of
-  std::uint64_t request = 0;  // which of the sender's it is
+  std::uint64_t heard = 0;    // how many of its receiver's requests the sender knew of
+  std::uint64_t request = 0;  // the sender's request that carries it
 };
 
-// Tickets drawn from a shared counter by FETCH_ADD 1: each exactly once.
+// Tickets that FETCH_ADD 1 draws from a shared counter: each is drawn exactly once.
 class Tickets {
  public:
   void draw(std::uint64_t ticket);
@@ -59,17 +59,17 @@ class Tickets {
   std::set<std::uint64_t> drawn_;
 };
 
-// The requests of one queue pair in posting order.
+// The requests of one queue pair, in posting order.
 class CompletionModel {
  public:
   void posted(ExpectedCompletion expected) { pending_.push_back(std::move(expected)); }
-  // The request that this completion belongs to, with the unsignaled ones before it done, too.
+  // Returns the request of this completion. The unsignaled requests before it are done then.
   ExpectedCompletion completed(const queue::Completion& completion);
   bool is_done() const;
-  // Requests that have their slots in the send queue: what is behind the last that has completed.
+  // Requests that still have slots in the send queue: those behind the last one that has completed.
   std::size_t outstanding() const { return pending_.size(); }
-  // Of the first `heard` requests that were posted each has completed that is signaled. (Their ids
-  // are 0, 1, 2 ...)
+  // Whether all signaled ones of the first `heard` requests have completed. Their ids are 0, 1, 2
+  // ...
   bool has_heard_of(std::uint64_t heard) const;
 
  private:

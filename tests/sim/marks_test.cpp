@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Requests that a fault has marked (wire::Bth::mark): their receiver refuses them as the mark says,
-// both ends are told of it as of a real failure; and where nobody set such a fault, marks mean
-// nothing.
+// Requests that a fault has marked (wire::Bth::mark). Their receiver refuses them as the mark says,
+// and both ends are told as of a real failure. A device that does not obey marks ignores them.
 #include "steps.hpp"
 #include "verbena/wire/packet.hpp"
 
@@ -10,7 +9,7 @@ namespace {
 
 enum : std::uint8_t { kRnr = 1, kPsn = 2, kInvalid = 3, kAccess = 4, kOperation = 5 };
 
-// The left's requests arrive, the `nth` of them, when it comes for the first time, with a mark.
+// Marks the `nth` packet that the left sends.
 class Marker {
  public:
   Marker(Scene& scene, int nth, std::uint8_t mark) {
@@ -29,7 +28,7 @@ class Marker {
 };
 
 void post_writes(Scene& s) {
-  // Of two packets each.
+  // Each WRITE has two packets.
   for (std::uint64_t id = 1; id <= 4; ++id) s.left.post(s.left.write(id, 300, s.right));
   s.run_until_sent(4);
 }
@@ -76,7 +75,7 @@ TEST(Marks, MakeTheRequesterRepeat) {
   }
 }
 
-// The responder does without it, and goes on.
+// The responder drops the marked request, and goes on.
 TEST(Marks, MakeTheRequesterCompleteWithAStatus) {
   for (const Status status : {Status::kLocalProtection, Status::kRetryExceeded, Status::kGeneral}) {
     for (const bool obeys : {true, false}) {
@@ -86,7 +85,7 @@ TEST(Marks, MakeTheRequesterCompleteWithAStatus) {
       const auto mark = static_cast<std::uint8_t>(wire::kStatusCodes + static_cast<int>(status));
       const Marker marker(s, 3, mark);
       post_writes(s);
-      // Who does not know the code repeats the request in the end.
+      // A requester that ignores the mark repeats the request in the end.
       if (obeys) {
         expect_sends(s.left, 1, status, 4);
       } else {

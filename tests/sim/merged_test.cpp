@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Packets that carry the payloads of several: what they count as, that they are checked as those
-// are, and that a path may stop to take them at any time.
+// Packets that carry the payloads of several. They count as the packets that they stand for, and
+// are checked like them. A path may stop taking them at any time.
 #include <cstring>
 
 #include "steps.hpp"
@@ -10,7 +10,7 @@
 namespace verbena::sim {
 namespace {
 
-// Of 256 bytes: four in one.
+// A scene in which four packets of 256 bytes travel as one.
 class Merged : public Scene {
  public:
   explicit Merged(const PeerOptions& options = {}) : Merged(options, options) {}
@@ -19,7 +19,7 @@ class Merged : public Scene {
     pair.world.faults().merged = 1'000'000;
     pair.world.faults().merged_most = 1024;
   }
-  // The PSNs of each packet from the left that carries data.
+  // Notes for each data packet from the left how many PSNs it takes.
   void watch() {
     pair.world.filter = [this](const Node& from, std::span<const std::uint8_t> bytes) {
       const auto packet = wire::parse_packet(bytes);
@@ -51,7 +51,7 @@ TEST(MergedPackets, CountAsThoseThatTheyStandFor) {
   EXPECT_EQ(sent.bytes_sent.read(), 2499u);
   EXPECT_EQ(received.packets_received.read(), 10u);
   EXPECT_EQ(received.bytes_received.read(), 2499u);
-  // Ten headers of 12 bytes, a RETH, the payload and a byte of pad.
+  // Ten headers of 12 bytes, a RETH, the payload and one byte of pad.
   const auto& port = s.left.node().device().counters();
   EXPECT_EQ(port.sent.packets(), 10u);
   EXPECT_EQ(port.sent.bytes(), 10 * 12 + 16 + 2500u);
@@ -60,8 +60,8 @@ TEST(MergedPackets, CountAsThoseThatTheyStandFor) {
   s.expect_unharmed();
 }
 
-// Half of it, so that one is read while the other is written; or all, where others follow, which
-// are written meanwhile.
+// A message alone is sent in two halves, so that one half is read while the other is written. A
+// message that others follow is one packet, because they are written while it is read.
 TEST(MergedPackets, OfAMessageAreTwoOrIfOthersFollowOne) {
   constexpr std::uint32_t kLength = 16 * 1024;
   Merged s;
@@ -134,7 +134,7 @@ TEST(MergedPackets, ForAReceiveThatIsTooShortAreRefused) {
   s.expect_unharmed();
 }
 
-// The second is lost, and by then the path takes ordinary ones only: those of its places come.
+// The second merged packet is lost. By then the path takes only ordinary packets, which repeat it.
 TEST(MergedPackets, ComeAgainInPiecesWhereThePathTakesThemNoMore) {
   Merged s;
   s.watch();
@@ -151,7 +151,7 @@ TEST(MergedPackets, ComeAgainInPiecesWhereThePathTakesThemNoMore) {
   s.expect_unharmed();
 }
 
-// What claims to stand for others than it is long for, or is no SEND or WRITE.
+// Packets whose length does not fit the number of packets that they claim to stand for.
 TEST(MergedPackets, ThatAreNotAsLongAsTheySayAreRefused) {
   for (const std::uint32_t psns : {3u, 5u, 65535u}) {
     Merged s;
@@ -213,14 +213,14 @@ TEST(MergedPackets, OfATaggedMessageFindItsBuffer) {
                                s.left.source.bytes().subspan(16, 2000), "data"));
 }
 
-// Ordinary packets were answered by words that got lost; the repetition is merged and begins before
-// the place where the responder stands.
+// The ACKs of ordinary packets were lost. The repetition is merged, and begins before the PSN that
+// the responder expects.
 TEST(MergedPackets, MayRepeatInPartWhatIsThere) {
   Merged s;
   s.pair.world.faults().merged = 0;
   s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t> bytes) {
     if (s.is_beside(bytes)) return true;
-    // All answers, and the second half of the message.
+    // Loses all answers, and the second half of the message.
     return from.index() == 0 && (bytes[11] & 0xf) < 2;
   };
   s.left.post(s.left.write(1, 1024, s.right));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Automatic path migration: load and rearm, arm by hearing the peer, move by wish or by failure.
+// Automatic path migration: loading and rearming a path, arming it when both ends want it, and
+// migrating on request or after a failure.
 #include "steps.hpp"
 
 namespace verbena::sim {
@@ -9,7 +10,7 @@ using qp::Migration;
 
 constexpr std::uint32_t kLoad = qp::kMaskAlternatePath | qp::kMaskPathMigration;
 
-// The second path of this world's hosts leads to the same address, at another level of service.
+// The second path leads to the same address with another service level.
 void rearm(Peer& peer) {
   qp::Attributes a = peer.qp().attributes();
   a.alternate = a.path;
@@ -22,7 +23,7 @@ void rearm(Peer& peer) {
 
 Migration migration(const Peer& peer) { return peer.qp().attributes().migration; }
 
-// Each end has heard the other's wish.
+// Arms both ends: each has learned that the other wants to migrate.
 void arm(Scene& s) {
   rearm(s.left);
   rearm(s.right);

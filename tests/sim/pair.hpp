@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two ends that talk, for tests that say step by step what happens: an end has one queue pair, its
-// completion queues and its memory, posts what it is told, and keeps every completion in order.
-// What a test expects is written in the test; nothing here judges.
+// Two ends that talk, for tests that say step by step what happens. An end has one queue pair, its
+// completion queues and its memory. It posts what the test says, and keeps every completion in
+// order. The expectations are in the tests; nothing here judges.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct PeerOptions {
   std::uint32_t access = memory::kRemoteWrite | memory::kRemoteRead | memory::kRemoteAtomic |
                          memory::kFlushGlobal | memory::kFlushPersistent;
   Psn psn{0xfffff0};           // wraps soon
-  bool use_srq = false;        // XRC receivers have one in any case
-  bool shares_domain = false;  // XRC receivers: others may have SRQs in the same domain
+  bool use_srq = false;        // XRC receivers always have one
+  bool shares_domain = false;  // XRC receivers: other devices may have SRQs in the same domain
   std::uint32_t max_tags = 0;  // more than 0: the SRQ matches tags
 };
 
@@ -47,15 +47,15 @@ class Peer {
   ~Peer();
   Peer(const Peer&) = delete;
 
-  // RESET to RTS, towards the other end.
+  // Takes the queue pair from RESET to RTS, connected to the other end.
   void bring_up(const Peer& to);
   void modify(const qp::Attributes& attributes, std::uint32_t mask);
   void to_state(qp::State state);
   qp::State state();
-  // Its device was restarted: there is nothing left to destroy.
+  // The end's device was restarted, so there is nothing left to destroy.
   void forget() { qp_ = nullptr; }
 
-  // Requests on this end's `source` or `result` memory, signaled.
+  // Signaled requests on this end's `source` or `result` memory.
   Request send(std::uint64_t id, std::uint32_t length, std::size_t at = 0) const;
   Request write(std::uint64_t id, std::uint32_t length, const Peer& to, std::size_t at = 0) const;
   Request read(std::uint64_t id, std::uint32_t length, const Peer& from, std::size_t at = 0) const;
@@ -63,9 +63,9 @@ class Peer {
   Request compare_swap(std::uint64_t id, std::uint64_t compare, std::uint64_t swap,
                        const Peer& at) const;
 
-  // Posts and rings.
+  // Posts and rings the doorbell.
   requester::Posted post(Request request);
-  // A receive of `length` bytes at `at` of the inbox.
+  // Posts a receive of `length` bytes at offset `at` of the inbox.
   bool receive(std::uint64_t id, std::uint32_t length = 4096, std::size_t at = 0);
   bool receive_into(std::uint64_t id, const queue::Sge& sge);
   // Moves what completed to the lists below.
@@ -79,8 +79,8 @@ class Peer {
   queue::CompletionQueue& send_cq() { return send_cq_; }
   queue::CompletionQueue& receive_cq() { return receive_cq_; }
 
-  Arena source;  // a pattern that differs from end to end
-  Arena result;  // what READs and atomics bring
+  Arena source;  // a pattern that differs between the ends
+  Arena result;  // results of READs and atomics
   Arena inbox;   // receives
   Arena target;  // open to the peer; zeros
   std::vector<queue::Completion> sends, receives;
@@ -94,14 +94,14 @@ class Peer {
   qp::QueuePair* qp_ = nullptr;
 };
 
-// Both ends on nodes 0 and 1 of a world of their own, connected.
+// Both ends, connected, on nodes 0 and 1 of a world of their own.
 struct Pair {
   explicit Pair(const PeerOptions& left_options = {}, std::uint64_t seed = 1)
       : Pair(left_options, left_options, seed) {}
   Pair(const PeerOptions& left_options, const PeerOptions& right_options, std::uint64_t seed = 1);
 
   void connect();
-  // Lets time pass, reaping as it goes, until `ready` (or for all of `limit`). False: it never was.
+  // Lets time pass and reaps completions until `ready` or the end of `limit`. False: never ready.
   template <typename F>
   bool run_until(F&& ready, TimeNs limit = 2'000'000'000) {
     const TimeNs end = world.now() + limit;
@@ -123,7 +123,7 @@ struct Pair {
   Peer left, right;
 };
 
-// The other end of an XRC connection is of the other kind.
+// Returns the transport of the other end, which differs for XRC.
 Transport other_end(Transport transport);
 
 }  // namespace verbena::sim

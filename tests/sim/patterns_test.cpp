@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Every pattern of trouble on a short exchange: each of the first kPackets packets, in both
-// directions, is lost or not (and, apart from that, repeated or not): 2^n runs for each exchange.
-// Every one must end well, in bounded virtual time, with each operation done exactly once.
+// directions, is lost or not (in other runs: repeated or not). That makes 2^n runs for each
+// exchange. Every run must end well in bounded virtual time, with each operation done exactly once.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -25,7 +25,7 @@ struct Exchange {
   PeerOptions options;
   std::function<void(Pair&)> begin;
   std::size_t sends;     // completions on the left
-  std::size_t receives;  // and on the right
+  std::size_t receives;  // completions on the right
   std::function<void(Pair&)> expect = [](Pair&) {};
   std::function<void(Pair&)> each_step = [](Pair&) {};
 };
@@ -235,7 +235,7 @@ Exchange over_xrc() {
   return e;
 }
 
-// The same with two packets in one where the path says so.
+// Makes an exchange in which two packets become one where the path takes merged packets.
 Exchange merged(const char* name, Exchange e, std::uint32_t how_often = 1'000'000) {
   e.name = name;
   e.begin = [begin = e.begin, how_often](Pair& p) {
@@ -246,7 +246,7 @@ Exchange merged(const char* name, Exchange e, std::uint32_t how_often = 1'000'00
   return e;
 }
 
-// The same with what is sent at once coming in one buffer.
+// Makes an exchange in which packets that are sent at once arrive in one buffer.
 Exchange in_runs(const char* name, Exchange e, std::uint32_t how_often = 1'000'000) {
   e.name = name;
   e.begin = [begin = e.begin, how_often](Pair& p) {
@@ -256,7 +256,7 @@ Exchange in_runs(const char* name, Exchange e, std::uint32_t how_often = 1'000'0
   return e;
 }
 
-// The same with acknowledgements that are piggybacked on the packets behind them.
+// Makes an exchange whose acknowledgements are piggybacked on the packets behind them.
 Exchange piggybacked(const char* name, Exchange e, std::uint32_t how_often = 1'000'000) {
   e.name = name;
   e.begin = [begin = e.begin, how_often](Pair& p) {
@@ -330,7 +330,7 @@ void play(const Exchange& exchange, unsigned pattern_bits, Trouble trouble) {
       },
       kLongest);
   if (!done) throw Failure("not done in time");
-  pair.run(200'000'000);  // stragglers do no harm
+  pair.run(200'000'000);  // late packets do no harm
   if (pair.left.sends.size() != exchange.sends || pair.right.receives.size() != exchange.receives) {
     throw Failure("more completions than requests");
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Acknowledgements that are piggybacked on data: what they count as, and that they are taken as
-// those that come alone are.
+// Acknowledgements that are piggybacked on data: they count and are handled like those that come
+// alone.
 #include "steps.hpp"
 #include "verbena/wire/packet.hpp"
 
@@ -12,8 +12,8 @@ class PiggybackedAcks : public Scene {
   explicit PiggybackedAcks(const PeerOptions& options = {}) : Scene(options) {
     pair.world.faults().piggybacked_ack = 1'000'000;
   }
-  // Left sends, and right answers as soon as it has it, so that the acknowledgement is on its way
-  // with the answer.
+  // The left sends, and the right answers as soon as it has received, so that the acknowledgement
+  // travels with the answer.
   void exchange(std::uint64_t id) {
     ASSERT_TRUE(right.receive(id));
     ASSERT_TRUE(left.receive(id));
@@ -29,7 +29,7 @@ class PiggybackedAcks : public Scene {
       return left.sends.size() == id && right.sends.size() == id && left.receives.size() == id;
     }));
   }
-  // A forged one, with an answer of the right's.
+  // Adds a forged acknowledgement to a packet of the right.
   void inject(wire::PiggybackedAck ack) {
     bool is_done = false;
     pair.world.filter = [&, ack](const Node& from, std::span<const std::uint8_t>) {
@@ -58,7 +58,7 @@ TEST(PiggybackedAcks, CountAsPackets) {
   EXPECT_GT(s.pair.world.piggybacked_acks(), 5u);
   EXPECT_THAT(statuses(s.left.sends), testing::Each(Status::kSuccess));
   EXPECT_THAT(statuses(s.right.sends), testing::Each(Status::kSuccess));
-  // Each side has sent twenty requests, and what acknowledges twenty.
+  // Each side has sent twenty requests and twenty acknowledgements.
   const auto& near = s.left.qp().endpoint().counters;
   const auto& far = s.right.qp().endpoint().counters;
   EXPECT_EQ(near.packets_received.read(), far.packets_sent.read());
@@ -106,7 +106,7 @@ TEST(PiggybackedAcks, WithAReservedSyndromeAreDropped) {
 
 TEST(PiggybackedAcks, ThatRefuseEndTheRequest) {
   PiggybackedAcks s;
-  // The left's request, which the right never gets.
+  // Loses the left's request, so that the right never gets it.
   s.pair.world.filter = [](const Node& from, std::span<const std::uint8_t>) {
     return from.index() != 0;
   };

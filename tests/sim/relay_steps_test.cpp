@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A receiver and the owners of SRQs in its domain, step by step: what owners refuse, what becomes
-// of the sender when an owner dies or was never there, and who holds which proxy when.
+// A receiver and the owners of SRQs in its domain, step by step: what owners refuse, what happens
+// to the sender if an owner dies or never existed, and which proxies exist when.
 #include "shared_domain.hpp"
 #include "steps.hpp"
 
@@ -22,7 +22,7 @@ struct RelaySteps : testing::Test {
     ASSERT_TRUE(s.all_sent(id));
     ASSERT_EQ(s.sender.sends.back().status, Status::kSuccess);
   }
-  // Request `id` ends as `status`, and both ends are in error then.
+  // Request `id` ends with `status`. Then the receiver is in error and no proxy is left.
   void expect_end(std::uint64_t id, Status status) {
     ASSERT_TRUE(s.all_sent(id));
     s.run(10'000'000);
@@ -83,7 +83,7 @@ TEST_F(RelaySteps, NumbersOfNobodyAreRefused) {
   s.sender.post(r);
   expect_end(1, Status::kRemoteInvalidRequest);
   reconnect();
-  r.remote_srqn = s.owner(kFar).srq()->number + 1;  // of an owner, but no SRQ
+  r.remote_srqn = s.owner(kFar).srq()->number + 1;  // a number of the owner's that is no SRQ
   s.sender.post(r);
   expect_end(1, Status::kRemoteInvalidRequest);
 }
@@ -98,7 +98,7 @@ TEST_F(RelaySteps, AnOwnerThatDiesWhileIdleHarmsOnlyRequestsToIt) {
 }
 
 TEST_F(RelaySteps, AnOwnerThatDiesWithRequestsOutstandingEndsThem) {
-  send(kFar, 1);  // no receive: it is told to wait
+  send(kFar, 1);  // no receive is posted: the sender has to wait
   s.run(1'000'000);
   EXPECT_EQ(s.registry.proxies(), 1u);
   s.registry.withdraw(s.owner(kFar).node());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Requests through one XRC receive queue pair to SRQs and memory of several processes: in random
-// order over a lossy wire, each carried out once by the owner that was meant.
+// Requests through one XRC receive queue pair to SRQs and memory of several processes, in random
+// order over a lossy wire. The owner that was meant carries out each request once.
 #include <cstring>
 #include <map>
 
@@ -15,7 +15,7 @@ constexpr std::uint32_t kSlot = 640;
 constexpr std::uint32_t kOperations = 48;
 constexpr std::size_t kCounter = Peer::kMemory - 8;
 constexpr std::size_t kWritten = 0;
-constexpr std::size_t kToRead = Peer::kMemory / 2;  // what READs find
+constexpr std::size_t kToRead = Peer::kMemory / 2;  // where READs read
 constexpr std::uint32_t kHalfSlot = 330;
 static_assert(kOperations * kSlot <= Peer::kMemory - 8);
 
@@ -71,7 +71,7 @@ void expect_equal(std::span<const std::uint8_t> a, std::span<const std::uint8_t>
   EXPECT_EQ(std::memcmp(a.data(), b.data(), length), 0) << "operation " << n;
 }
 
-// Each operation left what it should with its owner, in the owner's order, and once.
+// Each operation had the right effect at its owner, once and in the owner's order.
 void judge(SharedDomain& s, const std::vector<Operation>& all) {
   std::map<std::size_t, std::size_t> received;
   std::map<std::size_t, std::uint64_t> counters;
@@ -153,7 +153,7 @@ void play(std::uint64_t seed) {
       if (s.sender.post(request_of(s, all[sent])) != requester::Posted::kOk) break;
       ++sent;
     }
-    // Receives come late now and then: the owner is not ready.
+    // Receives sometimes come late, so the owner is not ready.
     for (std::size_t i = 0; i < SharedDomain::kOwners; ++i) {
       if (posted[i] < kOperations && random.below(3) == 0) {
         ASSERT_TRUE(s.owner(i).receive(posted[i], kSlot, posted[i] * kSlot));
@@ -173,7 +173,7 @@ void play(std::uint64_t seed) {
   EXPECT_EQ(s.receiver.state(), qp::State::kRts);
 }
 
-// Some seeds each; what one tells is told with its number.
+// Each test plays some seeds. Failures name the seed.
 class Relays : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(Relays, LetEachOwnerCarryOutItsOwnOnceAndInOrder) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Packets that come in one buffer: those of one message are taken in as one that stands for them,
-// and nothing else about them is different.
+// Packets that arrive in one buffer (a run): the packets of one message are handled as one that
+// stands for them, and nothing else about them differs.
 #include <cstring>
 
 #include "steps.hpp"
@@ -33,7 +33,7 @@ TEST(Runs, CountAsTheirPackets) {
   s.expect_unharmed();
 }
 
-// Pieces of a message that begin and end anywhere in it, into buffers that do as well.
+// Runs begin and end anywhere in a message, and its buffers do as well.
 TEST(Runs, FillBuffersAcrossTheirPackets) {
   Scene s;
   s.pair.world.faults().run = 1'000'000;
@@ -78,7 +78,8 @@ std::uint64_t address_of(Arena& arena) {
   return reinterpret_cast<std::uintptr_t>(arena.bytes().data());
 }
 
-// What a WRITE or READ names counts from the start of what is open to it.
+// Changes the address in a WRITE or READ, which captured packets count from the start of the
+// target.
 void shift_addresses(Packet& packet, std::uint64_t by) {
   const wire::OpcodeRow& row = wire::row_of(packet[0]);
   if (!row.reth || packet.size() < row.header_bytes) return;
@@ -87,7 +88,7 @@ void shift_addresses(Packet& packet, std::uint64_t by) {
   reth.write_to(packet.data() + row.reth_at);
 }
 
-// What the left sends before it hears of anything.
+// Returns what the left sends before it gets any answer.
 std::vector<Packet> packets_of(Random& random) {
   Pair pair;
   std::vector<Packet> out;
@@ -150,8 +151,8 @@ struct Outcome {
   qp::State state{};
   std::uint32_t expected = 0;
   std::uint64_t packets = 0;
-  std::size_t solicited = 0;  // events of a queue that is armed for them
-  Packet inbox, target;       // of a connection that lives
+  std::size_t solicited = 0;  // events of a queue that is armed for solicited ones
+  Packet inbox, target;       // contents, if the connection is still alive
   bool operator==(const Outcome&) const = default;
 };
 
@@ -183,7 +184,7 @@ Outcome play(const std::vector<Packet>& packets, std::uint32_t how_often, bool w
     out.inbox = copy(pair.right.inbox);
     out.target = copy(pair.right.target);
   } else {
-    out.expected = 0;  // a piece is refused as a whole
+    out.expected = 0;  // a part of a message is refused as a whole
   }
   EXPECT_NO_THROW(pair.right.inbox.expect_guards());
   EXPECT_NO_THROW(pair.right.target.expect_guards());
@@ -191,7 +192,7 @@ Outcome play(const std::vector<Packet>& packets, std::uint32_t how_often, bool w
   return out;
 }
 
-// First and two middle packets of a SEND, as a run; `change` may change them.
+// The first and two middle packets of a SEND, as a run; `change` may change them.
 struct Prefix {
   template <typename F>
   explicit Prefix(F&& change) {

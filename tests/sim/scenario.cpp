@@ -11,10 +11,10 @@
 namespace verbena::sim {
 namespace {
 
-constexpr TimeNs kEndOfTime = 120'000'000'000;  // no run may take longer than two minutes
+constexpr TimeNs kEndOfTime = 120'000'000'000;  // two minutes, the longest run allowed
 constexpr memory::DomainId kCounterDomain = 1;
 
-// Each fault is off in half of the runs, so that no fault hides what another would show.
+// Each fault is off in about half of the runs, so that no fault hides what another one would show.
 Faults draw_faults(Random& random) {
   Faults f;
   const auto some = [&](std::uint32_t most) {
@@ -28,9 +28,9 @@ Faults draw_faults(Random& random) {
   f.delay_min = 500 + random.below(20'000);
   f.delay_spread = random.chance(300'000) ? random.below(50'000) : 0;
   f.receive_capacity = static_cast<std::uint32_t>(4 + random.below(200));
-  // Every second run has merged packets, some of them all that can be.
+  // Some runs merge every packet that can be merged, some merge none.
   f.merged = random.chance(250'000) ? 1'000'000 : some(1'000'000);
-  // Every second one not more than a packet of a network.
+  // In half of the runs a merged packet is not longer than a network's packet.
   const auto most = static_cast<std::uint32_t>(random.below(2 * wire::kMergedMost));
   f.merged_most = 256 + (most < wire::kMergedMost ? most % 4096 : most - wire::kMergedMost);
   f.run = random.chance(250'000) ? 1'000'000 : some(1'000'000);
@@ -63,8 +63,9 @@ TrafficOptions draw_traffic(Random& random) {
   return t;
 }
 
-// Packets arrive as they were sent. Then what acknowledges a message comes before what was posted
-// after it; but for requests that ask for data, whose answers may take longer.
+// Whether packets arrive in the order in which they were sent. If so, an acknowledgement arrives
+// before what was posted after it. Requests that ask for data are an exception: their responses may
+// take longer.
 bool is_in_order(const Faults& f) {
   return f.drop + f.duplicate + f.reorder + f.corrupt + f.pause == 0 && f.delay_spread == 0;
 }
@@ -98,11 +99,11 @@ class Run {
       for (auto& e : ends_) e->turn();
       for (auto& d : datagrams_) d->turn();
       if (is_done()) break;
-      // The applications look in at least every 100 us.
+      // The applications get a turn at least every 100 us.
       world_.step(world_.now() + 100'000);
       if (world_.now() > end) throw Failure("hangs: not done after two minutes of virtual time");
     }
-    // What is still in flight must not do harm.
+    // Packets that are still in flight must not do harm.
     for (int i = 0; i < 300; ++i) world_.step(world_.now() + 1'000'000);
     for (auto& e : ends_) e->expect_final();
     for (auto& c : counters_) {

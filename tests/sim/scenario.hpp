@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One run of the simulation: what a seed means, and whether it went well.
+// One run of the simulation: what the seed chooses, and whether the run went well.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ struct RunReport {
 
 struct RunOptions {
   bool trace = false;  // prints packets and explanations
-  bool hard = false;   // 15% of all packets dropped, duplicated, reordered: each, in every run
+  bool hard = false;   // drops, duplicates and reorders 15% of all packets each, in every run
 };
 
-// Everything follows from the seed (and `hard`).
+// Plays one run. Everything follows from the seed and `hard`.
 RunReport run_seed(std::uint64_t seed, const RunOptions& options);
 
 }  // namespace verbena::sim

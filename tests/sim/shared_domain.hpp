@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // An XRC domain that devices of several nodes share: a peer that sends, the receiver that it is
-// connected to, owners of SRQs beside it, and a registry that brings receiver and owners together
-// as the daemon does, some time after it was asked.
+// connected to, other owners of SRQs, and a registry. Like the daemon, the registry brings receiver
+// and owners together some time after it was asked.
 #pragma once
 
 #include <memory>
@@ -15,11 +15,11 @@ class Registry {
  public:
   explicit Registry(World& world) : world_(world) {}
   void watch(Node& receiver);
-  // Its SRQs may be addressed.
+  // Lets receivers find the owner's SRQs.
   void admit(Node& owner) { owners_.push_back(&owner); }
-  // As if its process had died.
+  // Removes the owner, as if its process had died.
   void withdraw(Node& owner);
-  // Does what it was asked to since; call between steps.
+  // Does now and then what it has been asked to do. Called between steps.
   void work();
   std::size_t proxies() const { return proxies_.size(); }
   std::size_t asked() const { return asked_; }
@@ -53,7 +53,7 @@ class SharedDomain {
   explicit SharedDomain(const PeerOptions& options = {}, std::uint64_t seed = 1);
 
   Peer& owner(std::size_t i) { return i == 0 ? receiver : *others_[i - 1]; }
-  // To the SRQ or the memory of that owner.
+  // Addresses a request to an owner's SRQ or memory.
   Request to(std::size_t i, Request request) {
     request.remote_srqn = owner(i).srq()->number;
     return request;
@@ -73,7 +73,7 @@ class SharedDomain {
   void run(TimeNs length) {
     run_until([] { return false; }, length);
   }
-  // That many requests complete.
+  // Runs until `n` requests have completed.
   bool all_sent(std::size_t n) {
     return run_until([&] { return sender.sends.size() >= n; });
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The life of a queue pair while there is work: draining, going to error, starting again.
+// The states of a queue pair while it has work: draining, going to error, starting again.
 #include "steps.hpp"
 
 namespace verbena::sim {
@@ -25,7 +25,7 @@ TEST(Draining, FinishesWhatHasBegunAndHoldsTheRest) {
   EXPECT_EQ(ids(s.left.sends), (std::vector<std::uint64_t>{1}));
   EXPECT_EQ(s.left.count(AsyncEvent::kSqDrained), 1u);
   EXPECT_EQ(s.right.target.bytes()[8192], 0);
-  // It still answers its peer.
+  // The left still answers its peer while it is drained.
   s.right.post(s.right.read(1, 300, s.left));
   ASSERT_TRUE(s.pair.run_until([&] { return s.right.sends.size() == 1; }));
 
@@ -40,7 +40,7 @@ TEST(Draining, OfAnIdleQueuePairIsDoneAtOnce) {
   s.left.modify(state(State::kSqd, true), qp::kMaskState | qp::kMaskSqdNotify);
   EXPECT_EQ(s.left.count(AsyncEvent::kSqDrained), 1u);
   s.left.to_state(State::kRts);
-  s.left.modify(state(State::kSqd), qp::kMaskState);  // without asking to be told
+  s.left.modify(state(State::kSqd), qp::kMaskState);  // does not ask for the event
   s.pair.run(10'000'000);
   EXPECT_EQ(s.left.count(AsyncEvent::kSqDrained), 1u);
 }
@@ -87,8 +87,8 @@ TEST(ToError, UnderLoadFlushesEverythingOnceAndInOrder) {
       EXPECT_EQ(s.left.sends[i].status, flushed ? Status::kFlushed : Status::kSuccess);
     }
     EXPECT_EQ(ids(s.left.receives), (std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6, 7, 8}));
-    EXPECT_EQ(s.left.count(AsyncEvent::kQpFatal), 0u);  // asked for: not an error
-    // What is posted now is flushed, too, at once.
+    EXPECT_EQ(s.left.count(AsyncEvent::kQpFatal), 0u);  // the program asked for the error state
+    // Requests and receives that are posted now are flushed at once.
     EXPECT_EQ(s.left.post(s.left.send(21, 10)), requester::Posted::kOk);
     EXPECT_TRUE(s.left.receive(9));
     s.left.reap();

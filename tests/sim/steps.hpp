@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What step-by-step tests say often: a pair with a second connection beside it on the same two
+// Helpers for step-by-step tests: a pair with a second connection beside it on the same two
 // devices, which must not notice what happens to the first; and lists of expected statuses.
 #pragma once
 
@@ -31,7 +31,7 @@ inline std::vector<std::uint64_t> ids(const std::vector<queue::Completion>& list
   return out;
 }
 
-// Requests 1..total: the first `good` succeed, the next ends as `status`, the rest is flushed.
+// Of requests 1..total the first `good` succeed, the next ends with `status`, the rest is flushed.
 inline void expect_sends(const Peer& peer, std::size_t good, Status status, std::size_t total) {
   std::vector<Status> expected(total, Status::kFlushed);
   std::vector<std::uint64_t> in_order(total);
@@ -44,7 +44,7 @@ inline void expect_sends(const Peer& peer, std::size_t good, Status status, std:
   EXPECT_EQ(statuses(peer.sends), expected);
 }
 
-// A region of an arena's bytes under another key.
+// Registers an arena's bytes again, and returns the new key.
 inline std::uint32_t register_again(Peer& peer, const Arena& arena, std::uint32_t access) {
   memory::RegionRequest region;
   region.domain = Peer::kDomain;
@@ -53,7 +53,7 @@ inline std::uint32_t register_again(Peer& peer, const Arena& arena, std::uint32_
   region.access = access;
   return *peer.node().device().memory().register_region(region);
 }
-// The same, but that only the memory port reaches them.
+// Registers an arena's bytes again so that only the memory port reaches them.
 inline std::uint32_t paged_key(Peer& peer, const Arena& arena, std::uint32_t access) {
   return register_again(peer, arena, access | memory::kOnDemand);
 }
@@ -71,7 +71,7 @@ class Scene {
     far_.bring_up(near_);
   }
 
-  // The connection beside it works as ever, and no byte outside of a region changed.
+  // The connection beside the pair still works, and no byte outside of a region has changed.
   void expect_unharmed() {
     ASSERT_TRUE(far_.receive(round_ + 1));
     near_.post(near_.send(2 * round_ + 1, 700));
@@ -93,13 +93,13 @@ class Scene {
     }
   }
   void forget_far() { far_.forget(); }
-  // A packet for the connection beside.
+  // Whether a packet belongs to the connection beside the pair.
   bool is_beside(std::span<const std::uint8_t> bytes) const {
     const Qpn to((std::uint32_t{bytes[5]} << 16) | (std::uint32_t{bytes[6]} << 8) | bytes[7]);
     return to == near_.qp().number() || to == far_.qp().number();
   }
 
-  // All `n` requests of the left have completed.
+  // Runs until all `n` requests of the left have completed.
   void run_until_sent(std::size_t n) {
     ASSERT_TRUE(pair.run_until([&] { return left.sends.size() >= n; }, 20'000'000'000));
     pair.run(100'000'000);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Tagged messages between devices: eager, announced (rendezvous) and without a tag, in random order
-// over a lossy wire, against a model that looks through the posted tags from the front; and what
-// becomes of an announcement whose data never comes.
+// over a lossy wire, against a model that searches the posted tags from the front. Also
+// announcements whose data never comes.
 #include <algorithm>
 
 #include "steps.hpp"
@@ -42,7 +42,8 @@ class Tagged : public Scene {
     op.sges = {&sge, 1};
     ASSERT_EQ(right.srq()->tags->post(op), queue::TagMatching::Posted::kOk);
   }
-  // Message `n`: its header (and data) in slot n of the source, what is announced in the target.
+  // Sends message `n`: its header (and eager data) is in slot n of the source, announced data in
+  // the target.
   void send_message(std::uint32_t n, Kind kind, std::uint64_t tag, std::uint32_t length,
                     std::uint32_t key) {
     std::uint8_t* at = left.source.bytes().data() + std::size_t{n} * kSlot;
@@ -203,7 +204,7 @@ TEST(Announcements, OfAPeerThatFallsSilentEndIncomplete) {
   EXPECT_EQ(t.right.receives[1].status, Status::kTagRendezvousIncomplete);
 }
 
-// Nothing is read, nothing beyond the buffer is touched, and both sides go on.
+// No data is read, nothing beyond the buffer is touched, and both sides go on.
 TEST(Announcements, OfMoreThanTheBufferHoldsEndIncomplete) {
   Tagged t;
   t.add(3, 7, ~std::uint64_t{0});
@@ -221,7 +222,7 @@ TEST(Announcements, OfMoreThanTheBufferHoldsEndIncomplete) {
   EXPECT_EQ(t.right.receives[2].id, 4u);
   EXPECT_EQ(t.right.receives[2].status, Status::kSuccess);
   EXPECT_EQ(t.right.state(), qp::State::kRts);
-  EXPECT_TRUE(t.left.receives.empty());  // no FIN
+  EXPECT_TRUE(t.left.receives.empty());  // no FIN was sent
   t.expect_unharmed();
 }
 
@@ -252,7 +253,7 @@ TEST(Unexpected, MessagesAskForSynchronisationWhenTheProgramIsFarBehind) {
 TEST(TaggedBuffers, ThatAreTooShortFailTheirMessage) {
   Tagged t;
   t.add(3, 7, ~std::uint64_t{0});
-  // More than a slot of payload for a buffer of one slot.
+  // The payload is longer than a slot, and the buffer is one slot long.
   t.send_message(0, Kind::kEager, 7, kSlot + 1, 0);
   ASSERT_TRUE(t.pair.run_until([&] { return !t.right.receives.empty() && !t.left.sends.empty(); }));
   EXPECT_EQ(t.right.receives[0].id, 3u);

@@ -185,8 +185,8 @@ void End::post_receive(std::size_t slot) {
   posted_slots_.push_back(slot);
 }
 
-// A queue is as full as the model says, whatever is done already: its slots are free when
-// completions were polled.
+// A queue is as full as the model says, however much is done already: slots become free only when
+// completions are polled.
 void End::expect_full_queues() {
   if (posted_slots_.size() == options_.receive_depth && try_to_post_receive(0)) {
     throw Failure("a full receive queue took one more");
@@ -225,7 +225,7 @@ void End::choose_write(queue::SendRequest& r, std::vector<queue::Sge>& sges, std
   r.opcode = WorkOpcode::kWrite;
   r.remote_address = peer_->target_.address(at);
   r.remote_key = peer_->target_.key();
-  // A write must not overtake a READ of the same memory.
+  // A WRITE must not overtake a READ of the same memory.
   if (reads_of_target_) r.flags |= queue::kFence;
   reads_of_target_ = false;
   if (random.chance(250'000)) {
@@ -319,8 +319,9 @@ bool End::post_one() {
   choose(request, expected, sges, slot);
   request.sges = sges;
   if (srq_ && options_.use_xrc) request.remote_srqn = peer_->srq_->number;
-  // The last is signaled, so that all are known to be done, and one in each queue's length, as the
-  // verbs want it; tickets are needed one by one.
+  // The last request is signaled, so that all are known to be done, and one in each length of the
+  // queue, as the verbs require. FETCH_ADDs that draw tickets are always signaled, because each
+  // ticket is checked.
   const bool signaled = expected.counts || posted_ + 1 == options_.operations ||
                         (posted_ + 1) % options_.send_depth == 0 ||
                         !world_.random().chance(options_.unsignaled);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Applications of the simulation: one end of a connected queue pair each, with its memory, what it
+// Applications of the simulation: each has one end of a connected queue pair, its memory, what it
 // posts, and the model of what must come of it.
 #pragma once
 
@@ -13,10 +13,10 @@
 
 namespace verbena::sim {
 
-// What may happen between two ends; drawn from the seed once for each connection.
+// What may happen between two ends. The seed draws it once for each connection.
 struct TrafficOptions {
   Mtu mtu = Mtu::k1024;
-  std::uint32_t operations = 40;  // each end posts so many
+  std::uint32_t operations = 40;  // how many each end posts
   std::uint32_t send_depth = 16;
   std::uint32_t receive_depth = 16;
   std::uint32_t max_sges = 3;
@@ -25,16 +25,16 @@ struct TrafficOptions {
   std::uint8_t timeout = 14;
   std::uint8_t retry_count = 7;
   std::uint8_t min_rnr_timer = 12;
-  std::uint32_t late_receives = 0;  // ppm: a receive is posted again late
+  std::uint32_t late_receives = 0;  // ppm: how often a receive is posted again late
   std::uint32_t unsignaled = 300'000;
   bool use_srq = false;
   bool use_xrc = false;
-  bool one_queue = false;  // sends and receives complete in one
-  bool in_order = false;   // nothing on the way makes answers overtake what acknowledges
+  bool one_queue = false;  // sends and receives share a completion queue
+  bool in_order = false;   // nothing arrives before an acknowledgement that was sent before it
   bool sends = true, writes = true, reads = true, atomics = true;
 };
 
-// Memory with guard bytes around it, registered.
+// Registered memory with guard bytes around it.
 class Arena {
  public:
   Arena(Node& node, memory::DomainId domain, std::size_t size, std::uint32_t access);
@@ -68,7 +68,7 @@ class End {
 
   void connect_to(End& other, SharedCounter* counter);
   void bring_up();
-  // Posts what fits, reaps what completed. True: something happened.
+  // Posts what fits, and reaps what completed. True: something happened.
   bool turn();
   bool is_done() const;
   void expect_final() const;
@@ -110,13 +110,13 @@ class End {
   queue::CompletionQueue send_cq_;
   queue::CompletionQueue receive_cq_;
   std::unique_ptr<queue::SharedReceive> srq_;
-  qp::QueuePair* qp_ = nullptr;  // receives; sends too, but for XRC
+  qp::QueuePair* qp_ = nullptr;  // receives; also sends, unless it is XRC
   qp::QueuePair* sender_ = nullptr;
   Arena source_;   // what is sent, a slot for each request
-  Arena result_;   // what READs and atomics bring
-  Arena receive_;  // receives, a slot each
+  Arena result_;   // results of READs and atomics
+  Arena receive_;  // receives, a slot for each
   Arena target_;   // the peer writes here
-  Arena library_;  // the peer reads here; never changes
+  Arena library_;  // the peer reads here; it never changes
   Arena word_;     // the peer's own atomic word
   CompletionModel model_;
   std::deque<ExpectedMessage> inbox_;  // what the peer has sent
@@ -126,8 +126,8 @@ class End {
   std::uint64_t word_model_ = 0;
   std::uint64_t library_key_ = 0;
   std::uint32_t posted_ = 0;
-  std::uint64_t heard_ = 0;       // so many of the peer's requests, by those that brought a message
-  bool reads_of_target_ = false;  // a READ of what was written is under way
+  std::uint64_t heard_ = 0;       // how many of the peer's requests are known, from messages
+  bool reads_of_target_ = false;  // a READ of the peer's target is under way
   std::uint64_t next_key_ = 1;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Many queue pairs that send to one peer: they take turns, so that together they stay below what it
-// can hold, and nobody who gets no answer keeps the others waiting.
+// Many queue pairs that send to one peer: they take turns, so that together they stay below what
+// the peer can hold, and one that gets no answer does not keep the others waiting.
 #include <deque>
 
 #include "steps.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMessage = 4096;  // 16 packets
 
-// `count` connections between two devices of which the receiving one holds `capacity` packets.
+// Connections between two devices, of which the receiving one holds `capacity` packets.
 class Crowd {
  public:
   Crowd(std::size_t count, std::uint32_t capacity) : world(1) {

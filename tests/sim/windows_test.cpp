@@ -32,7 +32,7 @@ Request invalidate(std::uint64_t id, std::uint32_t key) {
   return r;
 }
 
-// The right owns a window of 256 bytes at 1024 of its target and binds it.
+// A scene in which the right binds a window of 256 bytes at 1024 of its target.
 class WindowScene : public Scene {
  public:
   explicit WindowScene(bool type2) {
@@ -45,7 +45,7 @@ class WindowScene : public Scene {
     EXPECT_EQ(right.sends[0].status, Status::kSuccess);
     EXPECT_EQ(right.sends[0].opcode, CompletionOpcode::kBindWindow);
   }
-  // A WRITE through the window's key, `offset` bytes into it.
+  // Returns a WRITE through the window's key, `offset` bytes into the window.
   Request through(std::uint64_t id, std::size_t offset, std::uint32_t length) const {
     Request r = left.write(id, length, right);
     r.remote_address = right.target.address(1024 + offset);
@@ -173,7 +173,7 @@ TEST(Windows, LeaveWithTheQueuePairThatBoundThem) {
 }
 
 TEST(Windows, ABindTakesItsPlaceInTheOrderOfRequests) {
-  // The answer to a READ is lost for a while; the bind behind a fence waits for it, in order.
+  // The response to a READ is lost for a while. The bind behind a fence waits for it.
   WindowScene s(true);
   unsigned lost = 0;
   s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t>) {
@@ -249,7 +249,7 @@ TEST(AtomicWrite, WritesEightBytesAndNoMore) {
   s.expect_unharmed();
 }
 
-// Its window is that of large packets, and the answer is asked for in time, not by a probe.
+// The message uses the window for large packets, and requests its ACK in time, not by a probe.
 TEST(Windows, OfALongMessageMoveOnWithoutADelay) {
   Scene s;
   s.pair.world.faults().receive_capacity = 8;
@@ -257,7 +257,7 @@ TEST(Windows, OfALongMessageMoveOnWithoutADelay) {
   s.left.to_state(qp::State::kReset);
   s.right.to_state(qp::State::kReset);
   s.pair.connect();
-  // Small ones first, by which the window grows.
+  // Small messages come first, and make the window grow.
   for (std::uint64_t id = 1; id <= 60; ++id) s.left.post(s.left.write(id, 64, s.right));
   s.run_until_sent(60);
   const std::uint64_t repeated = s.left.qp().endpoint().counters.retransmitted.read();
@@ -266,8 +266,8 @@ TEST(Windows, OfALongMessageMoveOnWithoutADelay) {
   EXPECT_EQ(s.left.qp().endpoint().counters.retransmitted.read(), repeated);
 }
 
-// Its acknowledgements come late, not too few: the one behind which all is still open when a probe
-// is out says that the peer works, not that the rest was lost.
+// The peer's ACKs come late. An ACK of the first packets that arrives after the probe shows that
+// the peer works, not that the rest was lost.
 TEST(Windows, OfASlowPeerAreNotSentAgain) {
   Scene s;
   std::vector<std::vector<std::uint8_t>> answers;
@@ -290,7 +290,7 @@ TEST(Windows, OfASlowPeerAreNotSentAgain) {
   s.expect_unharmed();
 }
 
-// A ring says so; what were sent into a full one would be lost, and nobody would repeat it.
+// A ring tells that it is full. Packets sent into it now would be lost, and never repeated.
 TEST(Windows, OfAnUnreliableConnectionWaitForRoom) {
   PeerOptions options;
   options.transport = Transport::kUc;
@@ -313,7 +313,7 @@ TEST(Windows, OfAnUnreliableConnectionWaitForRoom) {
   s.expect_unharmed();
 }
 
-// Time gives the pace where the path says nothing, and not where it tells of room.
+// Time sets the pace if the path does not say whether it has room, and does not if it has room.
 TEST(Windows, OfAnUnreliableConnectionKeepNoPaceWhereThereIsRoom) {
   for (const auto room : {wire::Path::Room::kUnknown, wire::Path::Room::kSome}) {
     PeerOptions options;

@@ -160,8 +160,8 @@ void World::deliver(Node& to, const IpAddress& source, const Load& load) {
   to.device().handle_datagram(now_, datagram);
 }
 
-// Whether it and the one before it are in one buffer: a link makes one of the packets that one
-// queue pair sent to another at once, of one length but for a shorter last one.
+// Whether packet `which` is in one buffer with the packet before it. A link puts packets into one
+// buffer that one queue pair sent to another at once. Only the last of them may be shorter.
 bool World::comes_with(const Arrived& arrived, std::size_t which) {
   if (faults_.run == 0 || which >= arrived.size()) return false;
   const auto& [source, load] = arrived[which];
@@ -177,7 +177,7 @@ bool World::comes_with(const Arrived& arrived, std::size_t which) {
          random_.chance(faults_.run);
 }
 
-// What arrives at the same moment.
+// Takes what arrives at the same moment.
 void World::take_companions(std::size_t to, Arrived& arrived) {
   while (!flights_.empty() && flights_.begin()->first <= now_ &&
          flights_.begin()->second.to == to) {
@@ -204,7 +204,7 @@ void World::deliver_run(Node& to, const Arrived& arrived, std::size_t count) {
   run.step = length + wire::kIcrcSize;
   run.count = static_cast<std::uint32_t>(count);
   run.last_length = arrived[count - 1].second.bytes.size();
-  // No more than the packets, so that a look behind them is found.
+  // The buffer ends with the last packet, so that reading beyond it is found.
   std::vector<std::uint8_t> buffer((count - 1) * run.step + run.last_length);
   for (std::size_t i = 0; i < count; ++i) {
     const auto& bytes = arrived[i].second.bytes;
@@ -221,7 +221,7 @@ void World::deliver_run(Node& to, const Arrived& arrived, std::size_t count) {
   to.device().handle_run(now_, run);
 }
 
-// Acknowledgements sometimes wait for company, if that has paid.
+// Decides at random whether acknowledgements may wait for an answer.
 void World::settle(Node& node) {
   using device::Acknowledge;
   const bool may_wait = random_.below(10) < 7;

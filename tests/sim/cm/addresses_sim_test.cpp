@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Addresses behind neighbours that answer late, or never.
+// Addresses behind neighbours that answer late or never.
 #include <gtest/gtest.h>
 
 #include "cm_programs.hpp"
@@ -49,7 +49,7 @@ TEST_F(NeighbourTest, WhoNeverAnswersIsAnAddressError) {
   EXPECT_FALSE(a.cm.get_event(kChannel));
   EXPECT_FALSE(world.step()) << "nobody is asked any more";
 
-  // As with a kernel, the ID may be used again.
+  // The ID may be used again, as with a kernel.
   a.ports.neighbours_answer = true;
   ASSERT_EQ(resolve(kSecond), 0);
   EXPECT_EQ(a.cm.get_event(kChannel)->type, kAddrResolved);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The messages that answer and do not make a connection: REJ and MRA lost, LAP and its APR lost,
-// repeated, late, corrupted in every field. A live connection survives all of the latter.
+// The messages that answer and do not make a connection: REJ and MRA lost; LAP and its APR lost,
+// repeated, late, and corrupted in every field. A live connection survives all that happens to LAP
+// and APR.
 #include <gtest/gtest.h>
 
 #include "cm_scene.hpp"
@@ -22,7 +23,7 @@ TEST(LostAnswerTest, ARejectionThatIsLostComesWithTheNextRequest) {
     ASSERT_TRUE(s.finish()) << lost;
     EXPECT_EQ(s.client.seen[kRejected], 1) << lost;
     EXPECT_EQ(s.client.last_status, 28) << lost;
-    // Each time nothing was left of the one before.
+    // The attempt before left nothing behind.
     EXPECT_EQ(s.server.seen[kConnectRequest], lost + 1);
     s.expect_nothing_remains();
   }
@@ -73,7 +74,7 @@ TEST(LostAnswerTest, ThreeLostMrasAreMadeUpForByTheNext) {
   s.expect_nothing_remains();
 }
 
-// The client has said that it makes up its mind, which may take 69 s; now it is done.
+// The client has sent an MRA, which gives it up to 69 s to decide. It confirms now.
 TEST(LostAnswerTest, AConfirmationThatIsLostAfterAnMraComesWithTheNextResponse) {
   Scene s(35);
   s.client.confirms = s.client.hangs_up = false;
@@ -95,8 +96,8 @@ TEST(LostAnswerTest, AConfirmationThatIsLostAfterAnMraComesWithTheNextResponse) 
 
 // --- LAP and APR --------------------------------------------------------------------------------
 
-// A peer whose programs can ask for another path; Verbena's cannot. It speaks for the client's
-// host, and repeats its LAP until there is an APR.
+// A peer whose programs can ask for an alternate path (Verbena's programs cannot). It speaks for
+// the client's host, and repeats its LAP until an APR arrives.
 class AlternatePathTest : public testing::Test {
  protected:
   static constexpr int kTries = 16;
@@ -132,7 +133,7 @@ class AlternatePathTest : public testing::Test {
     const Connection* far = s.b.cm.agent().connection(lap.remote_comm_id);
     return far != nullptr && far->state() == ConnectionState::kEstablished;
   }
-  // The connection is as good as before: both sides hang up in order.
+  // The connection is as good as before: both sides can still disconnect in order.
   void expect_a_live_connection() {
     EXPECT_TRUE(is_established());
     s.a.cm.disconnect(s.world.now, kChannel, s.client.id);
@@ -234,7 +235,8 @@ TEST_F(AlternatePathTest, LateItIsNotForAConnectionThatEnds) {
   s.expect_nothing_remains();
 }
 
-// Nobody asked: in any state, to a connection and to none, in every field.
+// An APR without a LAP, in any state, for a known and for an unknown connection, corrupted in every
+// field.
 TEST_F(AlternatePathTest, AnAnswerThatNobodyAskedForChangesNothing) {
   Apr apr{.local_comm_id = lap.local_comm_id, .remote_comm_id = lap.remote_comm_id};
   for (const Field& f : fields_of<Apr>()) {

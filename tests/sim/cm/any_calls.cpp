@@ -6,7 +6,7 @@
 namespace verbena::cm::sim {
 
 AnyCalls::AnyCalls(std::uint64_t seed) : random_(seed), world_(seed, seed % 2 == 0) {
-  // Each run leaves some of these out.
+  // Each fault is left out of about half of the runs.
   const auto sometimes = [this](std::uint32_t ppm) { return one_in(2) ? ppm : 0; };
   lost_ppm_ = sometimes(100'000);
   doubled_ppm_ = sometimes(100'000);
@@ -83,7 +83,8 @@ void AnyCalls::step() {
   }
 }
 
-// The younger ones most of the time, and requests, which have the numbers behind.
+// Mostly one of the newest IDs. IDs of connection requests have the numbers just above `newest_`,
+// which only holds what create_id returned.
 IdHandle AnyCalls::any_id() {
   const IdHandle newest = newest_[at_];
   const std::uint64_t back = random_.below(one_in(6) ? newest - IdTable::kFirstHandle + 3 : 7);
@@ -270,7 +271,7 @@ void AnyCalls::call_on_id() {
   }
 }
 
-// A datagram that was sent once comes again, from whomever and changed in some byte.
+// Sends a datagram that was seen before again, from either host and with up to three bytes changed.
 void AnyCalls::forge() {
   begin("a forged datagram");
   if (seen_.empty()) return;

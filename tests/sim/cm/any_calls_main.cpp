@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// sim_cm_calls [--seeds N] [--seed FIRST]: plays seeds one after the other and stops at the first
-// that fails, also if it ends the process, and says how to repeat it.
+// sim_cm_calls [--seeds N] [--seed FIRST]: plays seeds one after the other, stops at the first that
+// fails and prints how to repeat it, even if the seed ends the process.
 #include <unistd.h>
 
 #include <csignal>

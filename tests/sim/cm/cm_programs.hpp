@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two programs as they are usually written: a server that accepts whatever comes and hangs up
-// when its peer does, and a client that connects, hangs up and goes. Each counts what it saw.
+// Two programs as they are usually written: a server that accepts every request and disconnects
+// when its peer does, and a client that connects, disconnects and ends. Each counts the events that
+// it saw.
 #pragma once
 
 #include <map>
@@ -76,7 +77,7 @@ class Server {
   std::map<RdmaEventType, int> seen;
   std::set<IdHandle> held;
   RdmaEvent last_request;
-  bool accepts = true;  // else it holds them
+  bool accepts = true;  // otherwise it holds requests
   bool rejects = false;
   IdHandle listener = 0;
 
@@ -116,7 +117,7 @@ class Client {
             if (hangs_up) host_.cm.disconnect(now, channel_, id);
           }
           break;
-        case RdmaEventType::kEstablished:  // datagrams
+        case RdmaEventType::kEstablished:  // only for datagram services
           response = *e;
           connected = finished = true;
           destroy(now);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A client and a server on two hosts, driven to whatever end they come to, and what a network may
-// do to the messages between them.
+// A client and a server on two hosts, which run until the client has finished, and helpers that
+// corrupt the messages between them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ struct Scene {
     run();
     return goes_on;
   }
-  // Until the client is done; false when it would wait for ever.
+  // Runs until the client has finished. False: it would wait for ever.
   bool finish() {
     const TimeNs end = world.now + kLongest;
     while (!client.finished) {
@@ -42,7 +42,7 @@ struct Scene {
     }
     return client.finished;
   }
-  // Both programs end, whatever they hold; then nothing may be left.
+  // Ends both programs, whatever they hold, and expects that nothing is left.
   void expect_nothing_remains() {
     world.network = nullptr;
     a.cm.close_channel(world.now, kChannel);
@@ -74,7 +74,7 @@ std::vector<Field> fields_of() {
   return all;
 }
 
-// Turns all bits of a field, the first, or the last.
+// Which bits of a field are inverted: all, the first, or the last.
 enum class Turned { kAll, kFirst, kLast };
 inline constexpr Turned kEachTurn[] = {Turned::kAll, Turned::kFirst, Turned::kLast};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A small world for the CM: hosts with one emulated device each, a network between their QP1s
-// that may lose, repeat, delay or change datagrams, and virtual time. Everything comes from the
-// seed; nothing here sleeps.
+// A small world for the CM: hosts with one emulated device each; a network between their QP1s that
+// may lose, repeat, delay or change datagrams; and virtual time. Everything follows from the seed,
+// and nothing here sleeps.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ inline constexpr TimeNs kMicrosecond = 1'000;
 inline constexpr TimeNs kMillisecond = 1'000'000;
 inline constexpr TimeNs kSecond = 1'000'000'000;
 
-// One device per host; 127.0.0.1, ::1 and `extra` are local addresses that are no device's own.
+// One device per host. 127.0.0.1, ::1 and `extra` are local addresses that belong to no device.
 class HostPorts : public Ports {
  public:
   HostPorts(std::uint32_t address, bool roce) {
@@ -76,7 +76,7 @@ struct Host {
   HostPorts ports;
   RdmaCm cm;
   Ucma ucma;
-  bool dead = false;  // its datagrams go nowhere and none reach it
+  bool dead = false;  // its datagrams are lost, and no datagram reaches it
 };
 
 struct Flight {
@@ -87,7 +87,7 @@ struct Flight {
 
 class World {
  public:
-  // What the network does with a datagram: the copies that arrive, each with its delay.
+  // Returns the copies of a datagram that arrive, each with its delay.
   using Network = std::function<std::vector<Flight>(const Flight&)>;
 
   explicit World(std::uint64_t seed, bool roce = false) : random(seed), roce_(roce) {}
@@ -98,7 +98,7 @@ class World {
     return *hosts.back();
   }
 
-  // Takes what the hosts have to send and puts it on the wire.
+  // Puts on the wire what the hosts have to send.
   void collect() {
     for (auto& host : hosts) {
       for (OutMad& mad : host->cm.take_mads()) {
@@ -114,7 +114,7 @@ class World {
     }
   }
 
-  // One step: the next datagram or the next deadline. False when nothing will ever happen.
+  // Goes on to the next datagram or deadline. False: nothing is due before `until`.
   bool step(TimeNs until = kNever) {
     collect();
     TimeNs next = in_flight_.empty() ? kNever : in_flight_.begin()->first;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Connections through a network that behaves: what each side sees, on one host and on two, in
+// Connections through a network without faults: what each side sees, on one host and on two, in
 // both personas; ten thousand in a row; many at once.
 #include <gtest/gtest.h>
 
@@ -123,8 +123,8 @@ TEST_P(PersonaTest, QueuePairAttributesFitTogether) {
   EXPECT_EQ(p.a.cm.init_qp_attr(kChannel, p.client.id, 77, active), EINVAL);
 }
 
-// As on hardware: the request carries the traffic class of the path, and the passive side's queue
-// pair answers with that, whatever its listener was told.
+// As on hardware, the request carries the traffic class of the path, and the passive side's queue
+// pair answers with it, whatever its listener was told.
 TEST_P(PersonaTest, TheTypeOfServiceOfTheActiveSideIsThatOfBoth) {
   Pair p(3, GetParam());
   p.client.hangs_up = false;
@@ -146,7 +146,7 @@ TEST_P(PersonaTest, TheTypeOfServiceOfTheActiveSideIsThatOfBoth) {
   EXPECT_EQ(route.path.traffic_class, wanted);
 }
 
-// librdmacm brings the queue pair to RTS first and accepts then.
+// librdmacm brings the queue pair to RTS before it accepts.
 TEST_P(PersonaTest, APassiveSideMayAskForItsAttributesBeforeItAccepts) {
   Pair p(3, GetParam());
   p.client.hangs_up = false;
@@ -172,7 +172,7 @@ TEST_P(PersonaTest, APassiveSideMayAskForItsAttributesBeforeItAccepts) {
   EXPECT_EQ(before.rq_psn, active.sq_psn);
 }
 
-// The main use on a laptop: both programs on one host, by any local address.
+// The main use on a laptop: both programs run on one host and use any local address.
 TEST(LoopbackTest, EveryLocalAddressLeadsToTheDeviceItself) {
   for (const char* text : {"127.0.0.1", "127.9.9.9", "192.168.7.7", "10.0.0.1", "0.0.0.0"}) {
     World world(4);
@@ -206,8 +206,8 @@ TEST(DatagramTest, SidrTellsTheQueuePairAndItsKey) {
   EXPECT_EQ(p.a.cm.agent().size(), 0u);
 }
 
-// As Linux has it: the request of a datagram service has no place for them, the reply has; and one
-// that says no offers nothing.
+// As on Linux, the SIDR request has no room for these options, and the reply has. A reply that
+// rejects offers none.
 TEST(DatagramTest, OnlyTheSidrReplyCarriesConnectionEstablishmentOptions) {
   Pair p(5, false, PortSpace::kUdp);
   std::vector<Mad> carried;
@@ -299,7 +299,7 @@ TEST(BacklogTest, ARequestBeyondTheBacklogIsRejectedUntilOneIsRead) {
     world.step(world.now + 10 * kMillisecond);
   }
   EXPECT_FALSE(late.finished);
-  // Closing the listener's channel rejects all that waited.
+  // Closing the listener's channel rejects all requests that waited.
   b.cm.close_channel(world.now, 9);
   for (int i = 0; i < 20; ++i) {
     for (auto& c : clients) c->run(world.now);
@@ -334,7 +334,7 @@ TEST(LoadTest, TenThousandConnectionsInARowLeaveNothingBehind) {
   EXPECT_EQ(a.cm.agent().size() + b.cm.agent().size(), 0u);
   EXPECT_EQ(a.cm.ids(), 0u);
   EXPECT_EQ(b.cm.ids(), 1u);
-  EXPECT_LT(most, 14'000u);  // what stands in timewait at this pace, on both sides
+  EXPECT_LT(most, 14'000u);  // connections in timewait at this pace, on both sides
   EXPECT_TRUE(world.is_consistent());
 }
 

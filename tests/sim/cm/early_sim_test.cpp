@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A client that is a moment faster than its server: the request waits for `rdma_listen` and is
-// refused only when that does not come.
+// A client that is a moment faster than its server: its request waits for `rdma_listen`, and is
+// refused only if no listener appears in time.
 #include <gtest/gtest.h>
 
 #include "cm_programs.hpp"
@@ -96,7 +96,7 @@ TEST_P(EarlyTest, AClientThatGoesMeanwhileIsForgotten) {
   while (world.step(world.now + EarlyRequests::kListenSettle)) {
   }
   server->run(world.now);
-  // Nothing tells the far side that a datagram service is wanted no more.
+  // A datagram service has no message that withdraws a request.
   EXPECT_EQ(server->seen[kConnectRequest], GetParam() == PortSpace::kTcp ? 0 : 1);
   expect_nothing_remains();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Connections through a network and among programs that misbehave: each message lost in turn,
 // everything repeated, each field of each message corrupted, a side that dies in every state, a
-// listener that never answers, and random mixtures from a seed. However it goes, both sides come
-// to an end in bounded time and nothing remains.
+// listener that never answers, and random mixtures from a seed. In each case both sides come to an
+// end in bounded time, and nothing remains.
 //
 // A failing seed repeats with --gtest_filter='*Seeds*' and VERBENA_SEED=<number>.
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST_P(LossTest, TheFirstFewAreLostAndTheConnectionIsMadeAllTheSame) {
     };
     ASSERT_TRUE(s.finish()) << lost;
     EXPECT_TRUE(s.client.connected) << lost;
-    // The DREQ can be an RTU for the server that waits for one; it is told of the end in any case.
+    // A server that waits for an RTU takes the DREQ for one. It learns of the end in any case.
     if (GetParam().space == PortSpace::kTcp) {
       while (s.server.seen[kDisconnected] == 0) {
         ASSERT_TRUE(s.step(s.world.now + kLongest)) << lost;
@@ -86,7 +86,7 @@ TEST(DuplicateTest, EverythingThreeTimesAndLateChangesNothing) {
     s.server.run(s.world.now);
     EXPECT_EQ(s.client.seen[kConnectResponse], space == PortSpace::kTcp ? 1 : 0);
     EXPECT_EQ(s.server.seen[kEstablished], space == PortSpace::kTcp ? 1 : 0);
-    // A REQ so late that its connection has come and gone looks like a new one; it ends by REJ.
+    // A REQ that arrives after its connection has ended looks like a new one. It ends with a REJ.
     EXPECT_LE(s.server.seen[kConnectRequest], space == PortSpace::kTcp ? 2 : 1);
     s.expect_nothing_remains();
   }
@@ -100,7 +100,7 @@ TEST(NeverAcceptTest, MraKeepsTheClientPatientAndThenItGivesUp) {
   EXPECT_EQ(s.client.seen[kUnreachable], 1);
   EXPECT_EQ(s.client.last_status, -ETIMEDOUT);
   EXPECT_GT(s.world.now - start, 60 * kSecond);
-  // The server learns of it by the REJ that the client's end sends; its accept then fails.
+  // The client sends a REJ when it gives up, so the server's later accept fails.
   ASSERT_EQ(s.server.held.size(), 1u);
   while (s.step(s.world.now + kSecond)) {
   }
@@ -131,7 +131,8 @@ TEST(NeverConfirmTest, AClientThatNeverConfirmsEndsTheServersWait) {
   s.expect_nothing_remains();
 }
 
-// What a kernel does for a process that was killed: its channel closes. `steps` into the exchange.
+// A kernel closes the channel of a process that was killed. Here one side dies after `steps` steps
+// of the exchange.
 class DeathTest : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(Sides, DeathTest, testing::Bool(),
                          [](const auto& i) { return i.param ? "Server" : "Client"; });
@@ -186,7 +187,7 @@ TEST(StaleTest, AQueuePairThatAsksAnewEndsItsOldConnection) {
   s.client.hangs_up = false;
   while (!s.client.connected) ASSERT_TRUE(s.step(kNever));
   while (s.server.seen[kEstablished] == 0) ASSERT_TRUE(s.step(kNever));
-  // The client's host restarts and forgets; the same queue pair number connects again.
+  // The client's host restarts and forgets everything; the same queue pair number connects again.
   s.a.dead = true;
   s.a.cm.close_channel(s.world.now, kChannel);
   (void)s.a.cm.take_mads();
@@ -230,8 +231,8 @@ TEST(StaleTest, BothHangUpAtOnce) {
   s.expect_nothing_remains();
 }
 
-// Every field of every message, all bits turned: the exchange ends in bounded time, in whatever
-// way. (ICRC would have caught it; a peer with an error in its software would not.)
+// All bits of every field of every message are inverted. The exchange ends in bounded time, in one
+// way or another. (The ICRC would catch such damage, but not an error in the peer's software.)
 template <typename M>
 void corrupt_each_field(PortSpace space, bool accepts = true, bool rejects = false) {
   for (const Field& f : fields_of<M>()) {
@@ -284,7 +285,7 @@ TEST(CorruptTest, MadHeader) {
   }
 }
 
-// Many clients, a network that does everything wrong at random; each seed turns some faults off.
+// Plays many clients over a network with all faults at random. Each seed turns some faults off.
 void run_seed(std::uint64_t seed) {
   World world(seed);
   Random dice(seed ^ 0x5eed);

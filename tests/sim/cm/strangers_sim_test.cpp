@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Somebody who is not the peer: in every state of a connection, on both sides, with every message,
-// from an address of his own, with all that he could know or guess. Nothing changes but counters.
+// A stranger, who is not the peer, attacks a connection: in every state, on both sides, with every
+// message, from another address, with all numbers that it may know. Only counters change.
 #include <gtest/gtest.h>
 
 #include "cm_scene.hpp"
@@ -13,7 +13,7 @@ using State = ConnectionState;
 
 const IpAddress kStranger = IpAddress::v4(0x0a00004d);
 
-// What two ends of a connection know of each other, read off the wire.
+// What the two ends of a connection know of each other, as read from the wire.
 struct Known {
   std::optional<Req> req;
   std::optional<Rep> rep;
@@ -29,7 +29,7 @@ struct Known {
   std::uint32_t server_id() const { return rep ? rep->local_comm_id : 0; }
 };
 
-// Every message about this connection, as the peer of one end would send it.
+// Returns every message about this connection, as the peer of one end would send it.
 std::vector<Message> all_messages(const Known& known, bool to_server) {
   const std::uint32_t from = to_server ? known.client_id() : known.server_id();
   const std::uint32_t to = to_server ? known.server_id() : known.client_id();
@@ -52,7 +52,7 @@ std::vector<Message> all_messages(const Known& known, bool to_server) {
     Rej rej{.local_comm_id = from, .remote_comm_id = to};
     rej.reason = reason;
     all.push_back(rej);
-    rej.remote_comm_id = 0;  // by the names that the REQ gave the connection
+    rej.remote_comm_id = 0;  // names the connection by what the REQ said
     write_bits(rej.info, Field{"ca_guid", 0, 0, 64}, known.req->local_ca_guid);
     rej.info_length = 8;
     all.push_back(rej);
@@ -79,7 +79,7 @@ class StrangerTest : public testing::Test {
     };
   }
 
-  // Until both ends stand where the test wants them.
+  // Runs until both ends are in the given states.
   void run_until(State client, State server) {
     for (int steps = 0; steps < 1000; ++steps) {
       if (client_state() == client && server_state() == server) return;
@@ -92,14 +92,14 @@ class StrangerTest : public testing::Test {
     return c == nullptr ? State::kIdle : c->state();
   }
   State client_state() const { return known.req ? state_at(s.a, known.client_id()) : State::kIdle; }
-  // The server's ID is on no wire before its REP: it is the only connection there.
+  // The server's ID is on no wire before its REP. Until then a held request is the only connection.
   State server_state() const {
     return known.rep ? state_at(s.b, known.server_id())
                      : (s.server.held.empty() ? State::kIdle : State::kReqReceived);
   }
 
-  // From the stranger's address with all knowledge; and from the peer's with numbers that are off
-  // by little.
+  // Sends every message twice, with all the right numbers: from the stranger's address, and from
+  // the peer's address to another device of the same host.
   void attack() {
     const State client = client_state();
     const State server = server_state();
@@ -110,7 +110,7 @@ class StrangerTest : public testing::Test {
       for (const Message& message : all_messages(known, to_server)) {
         host.cm.handle_mad(s.world.now, 1, kStranger,
                            write_mad({known.transaction_id, 0, message}));
-        // Known to come in by another device of that host.
+        // The device numbered 2 is not the connection's.
         host.cm.handle_mad(s.world.now, 2, peer_of(to_server),
                            write_mad({known.transaction_id, 0, message}));
         EXPECT_EQ(client_state(), client) << name_of(message);
@@ -129,7 +129,7 @@ class StrangerTest : public testing::Test {
   const IpAddress& peer_of(bool to_server) const {
     return (to_server ? s.a : s.b).ports.default_port_address();
   }
-  // The connection goes its way: made, and ended in order by the client.
+  // The connection completes its life: it is established, and the client disconnects in order.
   void expect_a_whole_life() {
     lost = 0;
     while (s.server.seen[kEstablished] == 0) ASSERT_TRUE(s.step(s.world.now + 100 * kSecond));
@@ -146,7 +146,7 @@ class StrangerTest : public testing::Test {
 
   Scene s{41};
   Known known;
-  std::uint16_t lost = 0;  // this kind of message, for now
+  std::uint16_t lost = 0;  // the kind of message that is lost for now
 };
 
 TEST_F(StrangerTest, CannotAnswerARequest) {
@@ -198,8 +198,8 @@ TEST_F(StrangerTest, CannotShortenAGoodbye) {
   s.expect_nothing_remains();
 }
 
-// The peer has lost a connection if its queue pair asks for a new one; somebody else who names that
-// queue pair asks for a connection of his own.
+// If the peer's queue pair asks for a new connection, the peer has lost the old one. If a stranger
+// names the same queue pair, it only asks for a connection of its own.
 TEST_F(StrangerTest, CannotDeclareAConnectionStale) {
   run_until(State::kEstablished, State::kEstablished);
   Req req = *known.req;
@@ -209,7 +209,7 @@ TEST_F(StrangerTest, CannotDeclareAConnectionStale) {
     s.run();
     EXPECT_EQ(server_state(), State::kEstablished) << guess;
   }
-  // Only the first: then that queue pair of his asks anew, and is stale itself.
+  // Only the first request is seen. Each later one names the same queue pair again, so it is stale.
   EXPECT_EQ(s.server.seen[kConnectRequest], 2);
   EXPECT_EQ(s.server.seen[kDisconnected], 0);
 }
@@ -222,7 +222,7 @@ TEST_F(StrangerTest, ThePeerStillCan) {
   EXPECT_EQ(server_state(), State::kDreqSent);
 }
 
-// Who asks first under the names of another one's connection does not keep that one out.
+// A stranger's request that uses the names of another request first does not keep that one out.
 TEST_F(StrangerTest, CannotTakeTheNamesOfARequest) {
   lost = Req::kAttribute;
   run_until(State::kReqSent, State::kIdle);
@@ -237,8 +237,7 @@ TEST_F(StrangerTest, CannotTakeTheNamesOfARequest) {
   EXPECT_TRUE(s.client.connected);
 }
 
-// With the peer's address, but without its numbers: the message before the last one is off by one
-// in each of the numbers that must be right.
+// Messages from the peer's address, each with one of the necessary numbers wrong.
 TEST_F(StrangerTest, WhoGuessesTheNumbersMustGuessAll) {
   run_until(State::kEstablished, State::kEstablished);
   const std::uint32_t client = known.client_id();
@@ -262,7 +261,7 @@ TEST_F(StrangerTest, WhoGuessesTheNumbersMustGuessAll) {
   expect_a_whole_life();
 }
 
-// What one connection's ID is tells nothing of the next one's.
+// A communication ID does not reveal the next one.
 TEST(CommunicationIdTest, DoNotFollowEachOther) {
   Agent agent(1);
   std::set<CommId> seen;

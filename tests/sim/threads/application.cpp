@@ -7,7 +7,7 @@ namespace verbena::threads {
 
 void Application::run() {
   while (!is_over()) spend_time(habits_.likes[dice_.below(habits_.likes.size())]);
-  // Idle: blocked in a read, waiting for an event elsewhere, or gone to do other things.
+  // An idle program blocks in a read, waits for an event elsewhere, or does something else.
   is_idle_ = true;
   const std::uint64_t end = dice_.below(3);
   if (end == 0) read_events(~0ull);
@@ -41,10 +41,10 @@ void Application::spend_time(int way) {
   }
 }
 
-// Takes completions, and answers what wants an answer. Whether there was one.
+// Takes completions, and answers those that want an answer. Returns whether there was one.
 bool Application::consume() {
   if (channel_.unread.empty()) return false;
-  // It does not wait meanwhile.
+  // The thread does not wait for packets while it handles completions.
   if (is_polling_) engine_.end_attending();
   while (!channel_.unread.empty()) {
     const Message message = channel_.unread.front();
@@ -96,7 +96,7 @@ void Application::sleep(TimeNs time) {
   machine_.wait({&over, 1}, time);
 }
 
-// As examples do it: arm, look once more, and only then wait.
+// Does what examples do: arms the queue and looks once more before it waits.
 void Application::arm_and_look() {
   engine_.arm(channel_);
   poll_once();

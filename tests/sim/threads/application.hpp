@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A thread of an application: for a while it polls, then it computes, blocks in a read of events,
-// waits for them without blocking there, posts, or sleeps, as the seed has it; and at the end it
-// does one of the things that leave a program idle.
+// A thread of an application. As the seed chooses, it polls for a while, computes, blocks in a read
+// of events, waits for events without blocking in the read, posts, or sleeps. At the end it does
+// one of the things that leave a program idle.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ struct Habits {
   TimeNs poll_gap = 200;    // between two polls
   TimeNs post_gap = 1'000;  // between two posts
   TimeNs ends_at = 0;
-  std::vector<int> likes;  // ways to spend time, drawn from these
+  std::vector<int> likes;  // ways to spend time, from which it draws
   std::vector<Engine*> peers;
 };
 
@@ -31,14 +31,14 @@ class Application {
         habits_(habits),
         over_fd_(over_fd) {}
 
-  // The body of its thread: until ends_at, then idle until the descriptor says that all is over.
+  // The body of the thread: runs until ends_at, and is then idle until `over_fd` becomes readable.
   void run();
   static constexpr int kWays = 8;
-  // It has completions that no event tells of, though it waits for events.
+  // The thread waits for events, but has completions that no event will report.
   bool waits_in_vain() const {
     return waits_for_events_ && (channel_.untold != 0 || !channel_.is_armed);
   }
-  // It has come to its end, and does nothing any more unless it is woken.
+  // The thread has reached its end, and does nothing any more unless it is woken.
   bool is_idle() const { return is_idle_ || waits_for_events_; }
 
  private:

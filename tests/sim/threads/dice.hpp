@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// All that is random in a run, from its seed.
+// The source of everything random in a run; follows from the seed.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class Dice {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-  // In [0, end); `end` is below 2^32.
+  // Returns a number in [0, end); `end` is below 2^32.
   std::uint64_t below(std::uint64_t end) { return ((next() >> 32) * end) >> 32; }
   std::uint64_t between(std::uint64_t least, std::uint64_t most) {
     return least + below(most - least + 1);

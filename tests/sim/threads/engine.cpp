@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Driving: by polls, by posts, by the progress thread.
+// How the model's engine is driven: by polls, by posts, and by the progress thread.
 #include "engine.hpp"
 
 #include <utility>
@@ -14,7 +14,7 @@ constexpr std::uint32_t kEmptyRoundsUntilLook = 8;
 constexpr int kRoundsPerTurn = 64;
 constexpr std::size_t kProgramsBudget = 64;
 constexpr int kLooksUntilMet = 500;
-// A poller sees what it wrote lie unread for so long.
+// How long a poller waits for its peer to read what it wrote, before it nudges the peer.
 constexpr TimeNs kPatience = 20'000;
 
 }  // namespace
@@ -76,7 +76,7 @@ std::size_t Engine::receive_from(std::deque<Message>& queue, std::size_t budget)
   return count;
 }
 
-// However much comes by rings, UDP is looked at, too.
+// Reads UDP as well, however much comes by rings.
 std::size_t Engine::receive(std::size_t budget) {
   machine_.step(machine_.dice().between(40, 120));
   std::size_t count = receive_from(ring_, budget);
@@ -128,7 +128,7 @@ bool Engine::drive_once(TimeNs now, std::size_t budget) {
   return received != 0;
 }
 
-// Events are written when the lock is free again.
+// Writes events only after it has freed the lock.
 void Engine::end_round() {
   std::vector<Channel*> to_tell;
   to_tell.swap(to_tell_);
@@ -176,7 +176,7 @@ std::size_t Engine::poll(std::size_t budget) {
   return received;
 }
 
-// The peer is awake, it seems, and has not read what it was sent: its thread is nudged.
+// The peer seems to be awake and has not read what it was sent, so its thread is nudged.
 void Engine::nudge() {
   if (nudged_ == nullptr || machine_.now() < nudged_since_ + kPatience) return;
   Engine& peer = *std::exchange(nudged_, nullptr);
@@ -214,14 +214,14 @@ provider::Driven::Found Engine::drive_until_quiet() noexcept {
   return found;
 }
 
-// Whoever writes to the ring sees that its reader sleeps, or the reader sees what was written.
+// Either the writer to the ring sees that the reader sleeps, or the reader sees what was written.
 void Engine::begin_ring_sleep() {
   own_sleep_ += own_sleep_ % 2 == 0 ? 1 : 2;
   ring_sleep_.store(own_sleep_, std::memory_order_seq_cst);
   machine_.settle(*machine_.running());
 }
 
-// Under the receive lock.
+// Called under the receive lock.
 bool Engine::may_sleep() {
   has_read_udp_ = false;
   ring_sleeps_ = true;
@@ -296,7 +296,7 @@ void Engine::post(Engine& to, Message message) {
   end_round();
 }
 
-// Part of what it sends is left to whoever drives.
+// Sometimes leaves work to the next thread that drives.
 void Engine::post_unreliable(Engine& to, Message message) {
   progress_.note_sending(true);
   machine_.step(machine_.dice().between(200, 800));

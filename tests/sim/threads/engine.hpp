@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A model of an engine and of what its callers do with provider/progress: who polls, posts, blocks
-// in an event, or is the progress thread. The queues of packets, the receive lock and the deadline
-// are a few lines each; Progress, SleepState, PollLease, PollYield, Posting and both spins are the
-// product's own. The order in which they are called is that of provider/'s Engine.
+// A model of an engine, and of how its callers use provider/progress: they poll, post, block in an
+// event, or are the progress thread. The queues of packets, the receive lock and the deadline are a
+// few lines each. Progress, SleepState, PollLease, PollYield, Posting and both spins are the
+// product's own, and are called in the order in which the Engine of provider/ calls them.
 #pragma once
 
 #include <deque>
@@ -19,7 +19,7 @@
 
 namespace verbena::threads {
 
-// One of ours: taken by whoever drives. A thread that finds it taken polls on, or sleeps.
+// A model of the receive lock. A thread that finds it taken polls on, or sleeps.
 class ReceiveLock {
  public:
   explicit ReceiveLock(Machine& machine)
@@ -35,22 +35,22 @@ class ReceiveLock {
   bool is_held_ = false;
 };
 
-// A completion queue, the channel of its events, and what the blocked reader sleeps on.
+// A completion queue, the channel of its events, and what its blocked reader sleeps on.
 struct Channel {
   explicit Channel(Machine& machine) : pipe_fd(machine.open(Machine::Kind::kCounter)) {}
   int pipe_fd;
   std::atomic<std::int32_t> armed{0};
   std::uint64_t waker_edges_seen = 0;
-  bool is_armed = false;       // the queue's own word, under its lock
+  bool is_armed = false;       // the queue's own state, under its lock
   std::deque<Message> unread;  // completions
-  std::size_t untold = 0;      // of those, no event has told yet
+  std::size_t untold = 0;      // completions in `unread` that no event has reported
 };
 
 struct EngineOptions {
   std::size_t channels = 1;
   bool is_on_one_processor = false;
-  TimeNs timeout = 2'000'000;     // of an answer
-  bool is_answered_late = false;  // deadlines pass, whatever comes
+  TimeNs timeout = 2'000'000;     // how long an answer may take
+  bool is_answered_late = false;  // deadlines pass even if an answer comes
 };
 
 class Engine final : private provider::Driven {
@@ -65,15 +65,15 @@ class Engine final : private provider::Driven {
   std::size_t channels() const { return channels_.size(); }
   std::size_t poll(std::size_t budget = 64);
   void arm(Channel& channel);
-  // Until an event was read, or the descriptor says that all is over. Whether one was.
+  // Reads an event, or waits until `over_fd` is readable. Returns whether it read an event.
   bool read_event_blocking(Channel& channel, int over_fd);
   bool read_event(Channel& channel);
   void post(Engine& to, Message message);
   void post_unreliable(Engine& to, Message message);
-  // Whether an armed queue of this channel has the progress thread drive at once. Not so of the
-  // channel whose reader blocked last, and is expected back.
+  // Whether arming this channel's queue makes the progress thread drive at once. It does not for
+  // the channel whose reader blocked last, because that reader is expected back.
   bool is_watched_for(const Channel& channel) const { return last_reader_at_once() != &channel; }
-  // From when to when somebody waits, who drives or is driven for at once.
+  // Mark the time in which a thread of the application drives, or another one drives for it.
   void begin_attending();
   void end_attending();
 
@@ -81,11 +81,11 @@ class Engine final : private provider::Driven {
   void arrive(Message message);          // from the network
   void arrive_by_ring(Message message);  // from a thread of a peer on this machine
   bool has_unread_packets() const { return !udp_.empty() || !ring_.empty(); }
-  // Since when; kNever: nobody.
+  // The time since when a thread of the application has waited; kNever: none waits.
   TimeNs attended_since() const { return attenders_ == 0 ? kNever : attended_since_; }
 
  private:
-  // Driven
+  // Overrides of Driven.
   Found drive_until_quiet() noexcept override;
   bool handle_control() noexcept override { return true; }
   int receive_fd() const noexcept override { return receive_fd_; }
@@ -101,7 +101,7 @@ class Engine final : private provider::Driven {
     return has_work() ? 0 : due_seen_.load(std::memory_order_relaxed);
   }
 
-  // Under the receive lock.
+  // Called under the receive lock.
   bool drive_once(TimeNs now, std::size_t budget);
   std::size_t receive(std::size_t budget);
   std::size_t receive_from(std::deque<Message>& queue, std::size_t budget);
@@ -113,13 +113,14 @@ class Engine final : private provider::Driven {
   void begin_ring_sleep();
   void end_ring_sleep();
   bool has_work() const { return work_left_ != work_done_; }
-  // Frees it, and writes the events of the round.
+  // Frees the receive lock, and writes the events of the round.
   void end_round();
 
   void write_event(Channel& channel);
   void fire(Channel& channel);
-  // Now and then the caller goes on just when the progress thread is about to sleep: what it must
-  // not miss then is worth more than what schedules bring about by themselves.
+  // Lets the caller go on just when the progress thread is about to sleep, now and then. That
+  // moment is the most likely one to lose a wake-up, and schedules seldom bring it about by
+  // themselves.
   void meet_progress();
   void set_deadline(TimeNs due);
   void clear_deadline();
@@ -144,19 +145,19 @@ class Engine final : private provider::Driven {
   std::uint32_t own_sleep_ = 0;
   bool ring_sleeps_ = false;
   bool has_read_udp_ = false;
-  TimeNs due_ = kNever;  // as locks of queue pairs guard it; and as it is seen without one
+  TimeNs due_ = kNever;  // as the queue pairs' locks guard it; due_seen_ is read without one
   Atomic<TimeNs> due_seen_{kNever};
-  // Posts left it to whoever drives.
+  // Work that posts have left to the next thread that drives.
   std::uint64_t work_left_ = 0;
   std::uint64_t work_done_ = 0;
-  Engine* nudged_ = nullptr;  // the peer that was written to last, and has not read yet
+  Engine* nudged_ = nullptr;  // the peer that was written to last and has not read yet
   TimeNs nudged_since_ = 0;
   std::vector<Channel*> to_tell_;
   const Channel* last_reader_at_once() const { return last_reader_now_; }
   std::atomic<Channel*> last_reader_{nullptr};
   const Channel* last_reader_now_ = nullptr;
 
-  mutable std::uint64_t progress_looks_ = 0;  // at the deadline, as before it sleeps
+  mutable std::uint64_t progress_looks_ = 0;  // looks of the progress thread at the deadline
   std::uint32_t refused_ = 0;
   std::uint32_t empty_rounds_ = 0;
   TimeNs last_found_ = 0;

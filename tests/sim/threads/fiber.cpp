@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::size_t kStack = 128 * 1024;
 
-// Stacks of fibers that have gone: to make one anew costs more than many a scene.
+// Stacks of ended fibers. Making a new stack costs more than many scenes do.
 std::vector<std::unique_ptr<std::byte[]>>& old_stacks() {
   static std::vector<std::unique_ptr<std::byte[]>> stacks;
   return stacks;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A function with a stack of its own, which runs when somebody resumes it and until it pauses. All
-// fibers of a test are on its one real thread, so nothing ever runs beside anything else.
+// A function with a stack of its own, which runs from resume() until it pauses. All fibers of a
+// test share its one real thread, so no two of them ever run at once.
 #pragma once
 
 #include <ucontext.h>
@@ -17,9 +17,9 @@ class Fiber {
   ~Fiber();
   Fiber(const Fiber&) = delete;
 
-  // From outside: returns when it pauses or has ended.
+  // Called from outside. Returns when the fiber pauses or has ended.
   void resume();
-  // From inside.
+  // Called from inside the fiber.
   void pause();
   bool has_ended() const { return has_ended_; }
 
@@ -31,7 +31,7 @@ class Fiber {
   ucontext_t inside_{};
   ucontext_t outside_{};
   bool has_ended_ = false;
-  // What sanitizers want to know; nobody reads it without one.
+  // What sanitizers need to know; unused without one.
   [[maybe_unused]] void* tsan_inside_ = nullptr;
   [[maybe_unused]] void* tsan_outside_ = nullptr;
   [[maybe_unused]] void* fake_stack_ = nullptr;

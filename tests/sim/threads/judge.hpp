@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What must hold in each run, whatever the schedule: nothing waits longer than bound.hpp allows.
-// The first thing that is wrong ends the run.
+// The first violation ends the run.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ struct Message {
   Engine* from = nullptr;  // null: from another host
   bool wants_answer = false;
   bool is_ack = false;
-  // Shared with the judge, who looks when the time is over.
+  // The state of the message. The judge keeps a copy, and looks at it when the time is over.
   struct Fate {
-    // Since when nothing lies before it; kNever: something does.
+    // The time since when the message is the first in its queue; kNever: it is not yet.
     TimeNs is_next_since = kNever;
     bool is_taken = false;
   };
@@ -39,20 +39,20 @@ class Judge {
 
   TimeNs turn() const { return turn_; }
   void fail(std::string what);
-  // For --trace: what a thread does next.
+  // Prints what a thread does next, for --trace.
   void trace(const char* what, const void* whose) const;
   const std::string& failure() const { return failure_; }
 
   void note_arrival(Message& message, const char* how);
-  // Nothing lies before it any more.
+  // The message is now the first in its queue.
   void note_next(const Message& message);
-  // `attended_since`: from when on somebody of the application has waited for it without a break.
+  // `attended_since`: since when a thread of the application has waited without a break.
   void note_taken(const Message& message, TimeNs attended_since);
-  // `is_done`: asked when the time for it is over.
+  // `is_done` is called when the time for it is over.
   void expect(std::string what, TimeNs from, std::function<bool()> is_done);
 
   std::uint64_t messages() const { return messages_; }
-  // The longest waits so far, of messages that were next, in parts of a thousand of what is
+  // The longest waits of messages that were first in their queue, in thousandths of what is
   // allowed.
   std::uint64_t worst_attended() const { return worst_attended_; }
   std::uint64_t worst_unattended() const { return worst_unattended_; }

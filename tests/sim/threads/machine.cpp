@@ -8,11 +8,11 @@
 namespace verbena::threads {
 namespace {
 
-// No real descriptor has such a number.
+// Real descriptors have smaller numbers.
 constexpr int kFirstFd = 1'000'000;
 constexpr TimeNs kAccessCost = 12;
 constexpr TimeNs kStall = 20'000;
-// A thread's steps may run ahead of what other processors and the outside do by so much.
+// How far a thread's steps may run ahead of other processors and of the outside.
 constexpr std::uint64_t kAhead = 400;
 
 }  // namespace
@@ -61,7 +61,7 @@ void Machine::steal_for(Processor& idle) {
   }
 }
 
-// The processor that goes on next, and when; null: an event comes first, if at all.
+// Finds the processor that goes on next, and when; null: an event comes first, if there is one.
 TimeNs Machine::next_time(Processor*& processor) {
   processor = nullptr;
   TimeNs next = events_.empty() ? kNever : events_.top().when;
@@ -124,7 +124,7 @@ void Machine::advance(Processor& processor) {
       horizon = std::min(horizon, other.time);
     }
   }
-  // Now and then step by step; else so that most of the time is not spent on changing fibers.
+  // Sometimes goes on step by step, otherwise in longer parts, because changing fibers costs most.
   const TimeNs ahead = dice_.one_in(4) ? 0 : dice_.below(kAhead);
   run(processor, horizon == kNever ? kNever : horizon + ahead);
 }
@@ -157,8 +157,9 @@ void Machine::run(Processor& processor, TimeNs until) {
   preempt(processor);
 }
 
-// At the end of its slice a thread goes behind all others. Whom a woken thread pushes aside is next
-// after that one, with the rest of its slice: a scheduler that is fair takes nothing from it.
+// A thread at the end of its slice goes behind all others. A thread that a woken thread pushes
+// aside is next after that one, with the rest of its slice, because a fair scheduler takes nothing
+// from it.
 void Machine::preempt(Processor& processor) {
   Thread& thread = *std::exchange(processor.current, nullptr);
   ++thread.preemptions;
@@ -176,7 +177,7 @@ void Machine::wake(Thread& thread) {
   at(now_ + pick(options_.wake_cost), [this, &thread] { place(thread); });
 }
 
-// An idle processor that it may use, else the one that has the fewest.
+// Places the thread at the processor with the fewest threads among those that it may use.
 void Machine::place(Thread& thread) {
   Processor* best = nullptr;
   std::size_t least = 0;
@@ -191,7 +192,7 @@ void Machine::place(Thread& thread) {
   }
   thread.state = Thread::State::kReady;
   if (best->current == nullptr) best->time = std::max(best->time, now_);
-  // As a fair scheduler has it: once in a slice, and for a small part of one.
+  // As in a fair scheduler, a woken thread may push in once in a slice, for a small part of one.
   const bool may_push = best->current != nullptr && now_ >= thread.pushes_next;
   if (may_push && dice_.below(100) < options_.preempting) {
     thread.pushes_next = now_ + options_.slice;
@@ -260,7 +261,7 @@ int Machine::wait(std::span<Awaited> awaited, TimeNs timeout) {
 void Machine::yield() {
   call(300);
   if (on_->queue.empty()) return;
-  // To the end of the queue, as at the end of its slice.
+  // The thread goes to the end of the queue, as at the end of its slice.
   on_->pushing = 0;
   on_->slice_end = now_;
   running_->fiber->pause();
@@ -374,7 +375,7 @@ bool Machine::buffer(void* word, std::uint64_t value, std::size_t size, bool rel
 void Machine::settle(Thread& thread, const void* word) {
   auto& stores = thread.stores;
   if (stores.empty()) return;
-  // A store of this word that releases is seen after all before it.
+  // A store that releases is seen after all stores before it.
   const auto release = std::find_if(stores.rbegin(), stores.rend(), [word](const BufferedStore& s) {
     return s.word == word && s.releases;
   });

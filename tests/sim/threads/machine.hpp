@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Virtual processors in virtual time, and a scheduler as kernels have them: each processor has a
-// queue of threads that want it, gives each a slice in turn, and a thread that is woken costs time
-// until it stands in a queue. A thread is a fiber; each of its steps costs time, and after any of
-// them others may run, as time and the seed have it. Descriptors (counters, timers, and those that
-// the test makes readable) are the machine's own.
+// Virtual processors in virtual time, and a scheduler like those of kernels. Each processor has a
+// queue of threads that want it, and gives each a slice in turn. A woken thread needs time until it
+// stands in a queue. A thread is a fiber; each of its steps costs time, and after any step other
+// threads may run, as time and the seed decide. Descriptors (counters, timers, and those that the
+// test makes readable) are the machine's own.
 //
-// One machine at a time; memory.hpp and system.cpp find it by Machine::here().
+// There is one machine at a time; memory.hpp and system.cpp find it by Machine::here().
 #pragma once
 
 #include <algorithm>
@@ -30,16 +30,16 @@ struct MachineOptions {
   TimeNs wake_cost = 5'000;      // from a wake-up to a place in a queue, at most
   TimeNs switch_cost = 1'000;    // from one thread to the next, at most
   TimeNs store_delay = 100;      // until others see a store, at most
-  std::uint32_t preempting = 0;  // of a hundred wake-ups, so many end the running thread's slice
-  std::uint32_t stalling = 0;    // of a thousand steps of a thread that stalls, so many take long
-  bool steals = true;            // an idle processor takes what waits at another one
-  // What is taken away to see that the judge notices.
+  std::uint32_t preempting = 0;  // percentage of wake-ups that end the running thread's slice
+  std::uint32_t stalling = 0;    // how many in a thousand steps of a thread that stalls take long
+  bool steals = true;            // an idle processor takes threads that wait at another one
+  // What a test takes away (false) to see that the judge notices.
   bool has_fences = true;
   bool has_kicks = true;   // writes to counters arrive
-  bool has_timers = true;  // timers of descriptors end
+  bool has_timers = true;  // timers of descriptors expire
 };
 
-// A buffered store, or its own thread's view of it.
+// A store that only its own thread sees so far.
 struct BufferedStore {
   void* word;
   std::uint64_t value;
@@ -51,7 +51,7 @@ struct BufferedStore {
 struct Awaited {
   int fd = -1;
   bool is_ready = false;
-  // Not null: ready when there are more edges than those.
+  // Not null: the descriptor is ready when it has had more edges than this.
   std::uint64_t* edges_seen = nullptr;
 };
 
@@ -63,15 +63,15 @@ struct Thread {
   std::unique_ptr<Fiber> fiber;
   State state = State::kReady;
   std::size_t processor = 0;
-  std::uint64_t sleeps = 0;  // counts; which one it is
-  TimeNs slice_rest = 0;     // of a thread that was pushed aside, or pushes in
-  TimeNs pushes_next = 0;    // not before, where it was woken
+  std::uint64_t sleeps = 0;  // counts sleeps, which tells them apart
+  TimeNs slice_rest = 0;     // of a thread that was pushed aside, or that pushes in
+  TimeNs pushes_next = 0;    // the earliest time at which it pushes in again
   std::span<Awaited> awaited;
   TimeNs slack = 50'000;
-  bool stalls = false;  // as by interrupts, wherever it is
+  bool stalls = false;  // may take long for a step, as by interrupts
   int end_fd = -1;      // readable once it has ended
   std::vector<BufferedStore> stores;
-  // What the judge asks.
+  // What the judge asks for.
   std::uint64_t wake_ups = 0;
   TimeNs has_run = 0;
   std::uint64_t preemptions = 0;
@@ -88,26 +88,26 @@ class Machine {
   const MachineOptions& options() const { return options_; }
   void restore_kicks() { options_.has_kicks = true; }
   Dice& dice() { return dice_; }
-  // Of the processor that runs, a little ahead of others or behind them.
+  // The time of the processor that runs, which may be a little ahead of others or behind them.
   TimeNs now() const { return now_; }
-  // What all agree on: it never goes back.
+  // Returns the time that all processors agree on. It never goes back.
   TimeNs read_clock() { return clock_ = std::max(clock_, now_); }
   Thread& spawn(std::string name, std::uint32_t may_run_on, std::function<void()> body);
   void at(TimeNs when, std::function<void()> what);
-  // Until nothing is left to do before that time, or stop() was called.
+  // Runs until nothing is left to do before `end`, or stop() was called.
   void run_until(TimeNs end);
-  // False: it does not end.
+  // Returns false if the thread does not end.
   bool run_until_ended(const Thread& thread);
   void stop() { is_stopped_ = true; }
   std::uint64_t steps() const { return steps_; }
 
-  // --- a thread that runs (null: nobody does) ---
+  // --- a thread that runs (null: none does) ---
   Thread* running() { return running_; }
   void step(TimeNs cost);
-  // Until one of these is ready, or so long; how many are ready.
+  // Waits until one of these is ready, or until the timeout. Returns how many are ready.
   int wait(std::span<Awaited> awaited, TimeNs timeout);
   void yield();
-  // As a system call of so long.
+  // A system call that takes about `cost`.
   void call(TimeNs cost);
 
   // --- descriptors ---
@@ -120,7 +120,7 @@ class Machine {
   bool take_one_from(int fd);
   void set_timer(int fd, TimeNs after);
   void set_readable(int fd, bool readable);
-  // A new edge, and readable.
+  // Adds an edge, and makes the descriptor readable.
   void wake(int fd);
   std::uint64_t edges(int fd) const;
 
@@ -138,7 +138,7 @@ class Machine {
     TimeNs time = 0;
     TimeNs slice_end = 0;
     std::size_t pushing = 0;  // woken threads at the front, for which the current one makes room
-    TimeNs slice_rest = 0;    // what it keeps of its slice then
+    TimeNs slice_rest = 0;    // what the current thread keeps of its slice then
   };
   struct Event {
     TimeNs when;
@@ -152,7 +152,7 @@ class Machine {
     Kind kind = Kind::kLevel;
     std::uint64_t count = 0;
     std::uint64_t edges = 0;
-    std::uint64_t timer = 0;  // which setting of it
+    std::uint64_t timer = 0;  // number of its setting
   };
 
   Descriptor& at_fd(int fd);
@@ -172,7 +172,7 @@ class Machine {
   static Machine* here_;
   MachineOptions options_;
   Dice& dice_;
-  TimeNs now_ = 1'000'000'000;  // 0 means "never was" to many
+  TimeNs now_ = 1'000'000'000;  // 0 means "never" to many callers
   TimeNs clock_ = 0;
   std::vector<Processor> processors_;
   std::vector<std::unique_ptr<Thread>> threads_;
@@ -184,7 +184,7 @@ class Machine {
   std::uint64_t events_made_ = 0;
   std::uint64_t steps_ = 0;
   std::size_t buffered_ = 0;
-  TimeNs first_seen_at_ = kNever;  // of what is buffered
+  TimeNs first_seen_at_ = kNever;  // the earliest time of a buffered store
   bool is_stopped_ = false;
 };
 

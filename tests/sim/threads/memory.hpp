@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Shared words as processors have them: a store stands in its thread's store buffer for a while
-// before others see it, and two stores to different words may be seen in either order, unless the
-// second one releases. The thread itself sees its own at once. A fence, a change of threads and a
-// system call empty the buffer. A read-modify-write empties it of its own word, or of all if it
-// releases. Loads are never early: of what C++ allows, this plays what a late store shows.
+// Shared words as processors see them. A store stays in its thread's store buffer for a while
+// before other threads see it. Two stores to different words may be seen in either order, unless
+// the second one releases. The thread itself sees its own stores at once. A fence, a change of
+// threads and a system call empty the buffer. A read-modify-write writes out the buffered stores to
+// its word, or all of them if it releases. Loads are never early: of all that C++ allows, this
+// plays only late stores.
 //
-// prelude.hpp puts Atomic in the place of std::atomic, so the product's code runs on it as it is.
+// prelude.hpp replaces std::atomic by Atomic, so the product's code runs on it unchanged.
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,7 @@
 
 namespace verbena::threads {
 
-// To the machine that runs (machine.hpp). Outside a virtual thread these do nothing but the access.
+// Calls to the machine that runs (machine.hpp). Outside a virtual thread there is only the access.
 void before_access() noexcept;  // one step of the thread; others may run before it is over
 bool load_own_store(const void* word, std::uint64_t& value) noexcept;
 bool buffer_store(void* word, std::uint64_t value, std::size_t size, bool releases) noexcept;
@@ -48,12 +49,13 @@ class Atomic {
     if (!buffer_store(&value_, raw, sizeof value, releases)) value_ = value;
     if (order == std::memory_order_seq_cst) fence(order);
   }
-  // Under a lock that the model does not have: no step, seen at once, and after all before it.
+  // Stores under a lock that the model does not have: costs no step, and is seen at once, after all
+  // stores before it.
   void set_at_once(T value) noexcept {
     settle_word_of_all(&value_);
     value_ = value;
   }
-  // The same, but seen as late as any store.
+  // Stores under such a lock, but other threads see it as late as any store.
   void set_late(T value) noexcept {
     std::uint64_t raw = 0;
     std::memcpy(&raw, &value, sizeof value);

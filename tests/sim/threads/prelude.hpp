@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Read before every file of this program, by the compiler's -include: std::atomic of the product's
-// code is the simulation's from here on. The standard library's own headers that use std::atomic
-// are read before that, and keep theirs.
+// The compiler reads this before every file of this program (-include). From here on std::atomic in
+// the product's code is the simulation's. The standard headers that use std::atomic themselves are
+// read before the change, and keep theirs.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Completion events of the model's engine: to arm a queue, and to wait for its event in a read that
-// blocks and drives meanwhile. In the order in which provider/context does it.
+// Completion events of the model's engine: arms a queue, and waits for its event in a read that
+// blocks and drives meanwhile, in the order in which provider/context does it.
 #include "engine.hpp"
 #include "verbena/link/clock.hpp"
 

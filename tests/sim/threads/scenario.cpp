@@ -122,7 +122,7 @@ void Scenario::make(const std::vector<Plan>& plans) {
   const std::size_t most = most_at_a_processor(plans);
   judge_ = std::make_unique<Judge>(machine_, most, traces_);
   over_fd_ = machine_.open(Machine::Kind::kLevel);
-  // Some runs last longer than anything may wait.
+  // Some runs last longer than any message may wait.
   const TimeNs busy =
       dice_.one_in(8) ? dice_.between(30 * kMs, 60 * kMs) : dice_.between(2 * kMs, 16 * kMs);
   ends_at_ = machine_.now() + busy + judge_->turn();
@@ -156,7 +156,7 @@ void Scenario::make(const std::vector<Plan>& plans) {
   }
 }
 
-// One or a few messages, and again after a while.
+// Sends one or a few messages, and repeats this after a while.
 void Scenario::send_from_outside(std::size_t program, TimeNs gap) {
   machine_.at(machine_.now() + dice_.between(gap / 8, 2 * gap), [this, program, gap] {
     if (machine_.now() >= ends_at_) return;
@@ -170,7 +170,7 @@ void Scenario::send_from_outside(std::size_t program, TimeNs gap) {
   });
 }
 
-// Until all applications have come to their ends, and what has come was looked at.
+// Runs until all applications have come to their ends, and expects that everything was read.
 void Scenario::settle() {
   const auto all_idle = [this] {
     return std::all_of(programs_.begin(), programs_.end(), [](const Program& p) {
@@ -240,7 +240,7 @@ RunReport Scenario::run() {
 RunReport run_seed(std::uint64_t seed, const RunOptions& options) {
   auto scenario = std::make_unique<Scenario>(seed, options);
   RunReport report = scenario->run();
-  // Its threads stand where they failed, and cannot end.
+  // Threads of a failed run stay where they are and cannot end, so the scenario is leaked.
   if (!report.failure.empty()) (void)scenario.release();
   return report;
 }

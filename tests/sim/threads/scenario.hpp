@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One run: processors, programs with threads of all kinds, traffic between them and from outside;
-// then quiet, in which nobody may wake up.
+// One run: processors, programs with threads of all kinds, traffic between them and from outside,
+// and then a quiet time in which no thread may wake up.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace verbena::threads {
 
 struct RunOptions {
   bool trace = false;
-  // Taken away (MachineOptions).
+  // What is taken away if false (MachineOptions).
   bool has_fences = true;
   bool has_kicks = true;
   bool has_timers = true;
@@ -22,7 +22,7 @@ struct RunReport {
   std::uint64_t messages = 0;
   std::uint64_t steps = 0;
   std::uint64_t wake_ups = 0;
-  // Of a thousand parts of what is allowed.
+  // The longest waits, in thousandths of what is allowed.
   std::uint64_t worst_attended = 0;
   std::uint64_t worst_unattended = 0;
 };

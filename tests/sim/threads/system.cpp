@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The system as the product's code finds it here: the linker leads its calls to these functions
-// (--wrap, CMakeLists.txt). Those that are not about virtual threads and descriptors go on to the C
-// library.
+// The system as the product's code finds it here. The linker redirects its calls to these functions
+// (--wrap, CMakeLists.txt). Calls that do not concern virtual threads and descriptors go on to the
+// C library.
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -68,7 +68,7 @@ std::uint32_t& processors_of_next_thread() {
 
 namespace verbena::threads {
 
-// A thread that the product makes inherits this, as from its creator.
+// A thread that the product makes inherits these processors, as if from its creator.
 void set_processors_of_next_thread(std::uint32_t processors) {
   processors_of_next_thread() = processors;
 }
@@ -145,7 +145,7 @@ int __wrap_prctl(int option, ...) {
   return 0;
 }
 
-// What is asked of the scheduler itself is not heard, as of an old kernel.
+// System calls about the scheduler fail, as on an old kernel.
 long __wrap_syscall(long, ...) {
   errno = ENOSYS;
   return -1;
@@ -156,8 +156,8 @@ int __wrap_sched_yield() {
   return 0;
 }
 
-// The count goes up for the caller if it has lost its processor since it asked last. One number
-// for all: the product keeps the last one for each real thread, and there is one.
+// The count goes up for the caller if it has lost its processor since its last call. All threads
+// share one count, because the product keeps the last value for each real thread, and there is one.
 int __wrap_getrusage(__rusage_who, rusage* usage) {
   static long switches = 0;
   Thread& self = *Machine::here()->running();
@@ -178,7 +178,7 @@ int __wrap_pthread_create(pthread_t* handle, const pthread_attr_t*, void* (*body
   return 0;
 }
 
-// Nobody but the test's main function waits for one.
+// Only the test's main function waits for a thread.
 int __wrap_pthread_join(pthread_t handle, void**) {
   auto& all = threads_by_handle();
   Machine::here()->run_until_ended(*all.at(handle));

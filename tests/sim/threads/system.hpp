@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The system as the product's code finds it (system.cpp): what the test tells it and asks of it.
+// What the test tells the product's system (system.cpp), and asks of it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace verbena::threads {
 
-// A thread that the product makes may use these, as it would have them of its creator.
+// Sets the processors that the next thread of the product may use.
 void set_processors_of_next_thread(std::uint32_t processors);
 Thread& thread_made_last();
 

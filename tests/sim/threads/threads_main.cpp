@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // sim_threads [--seeds N] [--seed FIRST] [--trace] [--without fences|kicks|timers]: plays seeds one
 // after the other, stops at the first that fails and prints how to repeat it. --trace shows what
-// the applications do, and what lay for long. --without takes something away
-// that the product's code relies on, and turns the outcome around: it is a failure if no seed
-// fails.
+// the applications do, and which messages waited for long. --without takes away something that the
+// product's code relies on, and turns the outcome around: it is a failure if no seed fails.
 #include <unistd.h>
 
 #include <cstdint>
@@ -46,7 +45,7 @@ bool parse(int argc, char** argv, Arguments& a) {
   return !a.options.has_fences || !a.options.has_kicks || !a.options.has_timers;
 }
 
-// The failed run's threads and memory are left as they are.
+// Leaves the failed run's threads and memory as they are.
 [[noreturn]] void leave(int code) {
   std::fflush(nullptr);
   ::_exit(code);

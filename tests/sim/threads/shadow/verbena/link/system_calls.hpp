@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Stands in the include path before the link's own header, whose calls go past the C library: of
-// those, what provider/progress uses.
+// Stands in the include path before the link's own header, whose functions bypass the C library.
+// Declares those that provider/progress uses.
 #pragma once
 
 #include <sys/types.h>
