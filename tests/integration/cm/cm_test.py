@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""/dev/infiniband/rdma_cm on a real emulator: blocking, polling, signals, threads, fork, many
-processes, kill -9 of either side at every step and of the emulator. No device is opened: queue
-pair numbers are only numbers here.
+"""Tests /dev/infiniband/rdma_cm on a real emulator: blocking, polling, signals, threads, fork, many processes, kill -9
+of either side at every step and of the emulator. No test opens a device: queue pair numbers are only numbers here.
 
     cm_test.py BIN LIBRARY [FIRST]     FIRST: what must be loaded before (a sanitizer's runtime)
 """
@@ -20,7 +19,7 @@ from rdma_cm_case import LIMIT, RdmaCmCase, binary, run
 from rdma_cm_channel import *
 
 
-# Their numbers on x86-64 and arm64.
+# The numbers of the system calls that receive and that sleep, on x86-64 and arm64.
 RECEIVE = ("45", "207")
 NANOSLEEP = ("35", "230", "101", "115")
 
@@ -107,7 +106,8 @@ class CmTest(RdmaCmCase):
         signal.alarm(LIMIT)
 
     def test_a_channel_closed_under_its_reader(self):
-        # As with a system call that sleeps: the reader sleeps on, also where what it woke for is gone.
+        # A reader that sleeps in a closed channel sleeps on, as in any system call, also when the event that woke it
+        # is gone.
         outcomes = []
 
         def read(channel):
@@ -134,8 +134,8 @@ class CmTest(RdmaCmCase):
         self.assertEqual(set(outcomes), {ADDR_RESOLVED})
 
     def test_a_program_ends_before_its_reader_is_back(self):
-        # It has closed the channel already when the reader asks for the next event. What is_in() opens gets a lower
-        # number than the channel had.
+        # The child has closed the channel already when the reader asks for the next event. The file that is_in()
+        # opens gets a lower number than the channel had.
         spare = os.open(os.devnull, os.O_RDONLY)
         channel = self.channel()
         child = os.fork()
@@ -167,7 +167,7 @@ class CmTest(RdmaCmCase):
 
     @staticmethod
     def is_in(thread, system_call):
-        """Whether it sleeps there."""
+        """Returns whether the thread sleeps in one of these system calls."""
         with open("/proc/self/task/%d/syscall" % thread.native_id) as call:
             return call.read().split()[0] in system_call
 
@@ -229,7 +229,7 @@ class CmTest(RdmaCmCase):
             elif event.type == ESTABLISHED:
                 established += 1
                 server.disconnect(event.id)
-        # The children's ends say DREP, or DREQ of their own.
+        # At its end each child answers with DREP, or sends a DREQ itself.
         self.assertEqual([os.waitpid(c, 0)[1] for c in children], [0] * 40)
 
     def in_child(self, work):
@@ -284,7 +284,7 @@ class CmTest(RdmaCmCase):
                 self.assertIn(end.type, (REJECTED, DISCONNECTED), steps)
                 self.assertEqual(end.uid, 7)
             else:
-                # The program has not accepted yet: its accept will fail.
+                # The program has not accepted yet, so its accept will fail.
                 deadline = time.monotonic() + LIMIT
                 while time.monotonic() < deadline:
                     try:
@@ -338,11 +338,11 @@ class CmTest(RdmaCmCase):
         for channel, id_ in ((server, passive), (client, active)):
             event = channel.event()
             self.assertEqual((event.type, event.id), (DEVICE_REMOVAL, id_))
-        # Everybody knows: no need to wait for those who have nothing on the device.
+        # The daemon ends at once: it does not wait for channels that have nothing on the device.
         self.assertEqual(self.daemon.wait(LIMIT), 0)
         with self.assertRaisesRegex(OSError, "Input/output error"):
             idle.event()
-        # IDs can be given back as after the removal of an adapter; what was theirs is gone.
+        # IDs can be destroyed as after the removal of an adapter. What they stood for is gone.
         self.assertEqual(server.destroy(listener), 0)
         with self.assertRaises(OSError):
             server.listener()
@@ -405,7 +405,7 @@ class CmTest(RdmaCmCase):
             size = dice.randrange(400)
             bytes_ = bytearray(dice.getrandbits(8) for _ in range(size))
             if size >= 8:
-                # A likely command, whose answer goes nowhere.
+                # The buffer is a likely command. Its answer address is 0, so the answer goes nowhere.
                 bytes_[0:4] = struct.pack("<I", dice.randrange(30))
                 bytes_[4:6] = struct.pack("<H", size - 8)
                 bytes_[8:24] = bytes(16)[: size - 8]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Connections one after the other, as librdmacm's synchronous calls make them: each ID on an event
-// channel of its own, a queue pair, a message, and the end of all of it.
+// Makes connections one after the other, with the synchronous calls of librdmacm: each ID has an
+// event channel of its own, gets a queue pair, sends or receives a message and is destroyed.
 //
 //   cycles_program serve PORT
-//   cycles_program connect PORT COUNT     so many, and again for each line of input
+//   cycles_program connect PORT COUNT     COUNT connections, and as many for each line of input
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What connections leave behind in the processes that make them, one after the other: nothing.
+"""Connections that are made one after the other leave nothing behind in the processes that make them.
 
     cycles_test.py BIN PROGRAM PERSONA CYCLES
 """
@@ -14,7 +14,7 @@ PORT = 7476
 
 
 def kilobytes(process):
-    """Its own memory and what it shares with the emulator."""
+    """Returns the process's own memory and what it shares with the emulator."""
     status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
     return sum(int(status.split(f"{word}:")[1].split()[0]) for word in ("RssAnon", "RssShmem"))
 
@@ -25,7 +25,7 @@ class CyclesTest(EmulatorTest):
         server.expect("listening")
         client = self.start(PROGRAM, "connect", PORT, CYCLES)
         processes = {"client": client.process, "server": server.process, "emulator": self.daemon}
-        # What is kept for the next time is there by then: rings, freed memory, pages of tables.
+        # After the first cycles, all that the processes keep for later is there: rings, freed memory, pages of tables.
         client.expect_again("done")
         before = {name: kilobytes(process) for name, process in processes.items()}
         client.go_on()

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Provokes one event of rdma_cm, with librdmacm as a user would: the client and the server of one
-// process, over 127.0.0.1.
+// Provokes one event of rdma_cm, with librdmacm as a user would: client and server are in one
+// process and talk over 127.0.0.1.
 //
-//   events_program CASE        the cases: at the end
-//   events_program resolve ADDRESS      also from which address
+//   events_program CASE        main() lists the cases
+//   events_program resolve ADDRESS      also prints the address that it would send from
 //   events_program bind ADDRESS
 //
-// What it sees is said in lines, "EVENT STATUS". Where the emulator has to do something it says
-// "ready" and goes on when its standard input has a line. "done" if all came as it must.
+// The program prints each event as a line, "EVENT STATUS". Where the emulator has to do something,
+// it prints "ready" and goes on when its standard input has a line. It prints "done" if all events
+// came as expected.
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <netinet/in.h>
@@ -55,7 +56,7 @@ class Side {
   }
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
-  // Waits for the acknowledgement of each event of the ID, no more and no less.
+  // rdma_destroy_id waits until each event of the ID was acknowledged, exactly once.
   ~Side() {
     for (rdma_cm_id* each : {listener, id}) {
       if (each == nullptr) continue;
@@ -106,7 +107,7 @@ class Side {
     std::printf("%s %d\n", rdma_event_str(event->event), event->status);
     rdma_ack_cm_event(event);
   }
-  // Waits for the event, says it, and keeps the new ID of a request.
+  // Waits for the event, prints it, and keeps the new ID of a request.
   void expect(rdma_cm_event_type type) {
     rdma_cm_event* event = nullptr;
     check(rdma_get_cm_event(channel_, &event) == 0, "rdma_get_cm_event");
@@ -119,7 +120,7 @@ class Side {
     std::exit(1);
   }
 
-  // The ID of a request goes on here.
+  // Moves the ID of a request to this side's channel.
   void take_over(Side& from) {
     check(rdma_migrate_id(from.id, channel_) == 0, "rdma_migrate_id");
     id = std::exchange(from.id, nullptr);
@@ -158,10 +159,9 @@ struct Pair {
   Side client;
 };
 
-// --- the cases
-// ------------------------------------------------------------------------------------
+// --- the cases -------------------------------------------------------------------------------
 
-// Queue pairs of the program's own: it hears of the response and confirms it.
+// The client's queue pair is the program's own, so the program gets the response and confirms it.
 void life() {
   Pair p;
   p.request();
@@ -177,7 +177,7 @@ void life() {
   p.server.expect(RDMA_CM_EVENT_TIMEWAIT_EXIT);
 }
 
-// Queue pairs of the library's: it confirms by itself.
+// The queue pairs are librdmacm's, so the library confirms the response by itself.
 void established() {
   Pair p;
   p.server.listen();
@@ -191,7 +191,7 @@ void established() {
   p.server.expect(RDMA_CM_EVENT_ESTABLISHED);
 }
 
-// The passive side goes on at another channel, and its first message comes before the confirmation.
+// The passive side moves to another channel, and its first message comes before the confirmation.
 void moved() {
   Pair p;
   Side elsewhere;
@@ -203,7 +203,7 @@ void moved() {
   elsewhere.expect(RDMA_CM_EVENT_ESTABLISHED);
 }
 
-// As on hardware: the passive side's queue pair answers with the traffic class of the request's
+// As on hardware, the passive side's queue pair answers with the traffic class of the request's
 // path.
 void type_of_service() {
   constexpr std::uint8_t kClass = 0x68;
@@ -229,14 +229,14 @@ void type_of_service() {
     ibv_qp_init_attr made{};
     check(ibv_query_qp(side->id->qp, &attributes, IBV_QP_AV, &made) == 0, "ibv_query_qp");
     const int path = side->id->route.num_paths > 0 ? side->id->route.path_rec->traffic_class : -1;
-    // Without a GRH no packet says it.
+    // Without a GRH no packet carries a traffic class.
     const int packets =
         attributes.ah_attr.is_global != 0 ? attributes.ah_attr.grh.traffic_class : kClass;
     std::printf("traffic class %#x, path %#x\n", packets, path);
   }
 }
 
-// The library brings the queue pair to RTS when the response comes; from ERR no way leads there.
+// librdmacm brings the queue pair to RTS when the response comes. From ERR that is refused.
 void connect_error() {
   Pair p;
   p.server.listen();
@@ -276,7 +276,7 @@ void rejected() {
   p.client.expect(RDMA_CM_EVENT_REJECTED);
 }
 
-// Who asks for a datagram service is told by an answer, too.
+// UD has no connection, but the request for the service (SIDR) needs an answer all the same.
 void unreachable() {
   Pair p;
   p.resolve(RDMA_PS_UDP);
@@ -286,12 +286,12 @@ void unreachable() {
 
 void addr_error() {
   Pair p;
-  await_the_emulator();  // the port goes down
+  await_the_emulator();  // the emulator takes the port down
   p.client.resolve_addr();
   p.client.expect(RDMA_CM_EVENT_ADDR_ERROR);
 }
 
-// Whatever becomes of it.
+// Resolves the address and prints the event, whichever it is.
 void resolve_address(const char* text) {
   Side side;
   side.id = side.make(RDMA_PS_TCP);
@@ -320,12 +320,12 @@ void route_error() {
   Pair p;
   p.client.resolve_addr();
   p.client.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
-  await_the_emulator();  // the port goes down
+  await_the_emulator();  // the emulator takes the port down
   p.client.resolve_route();
   p.client.expect(RDMA_CM_EVENT_ROUTE_ERROR);
 }
 
-// The connection stands, before and after.
+// The event leaves the connection as it is.
 void addr_change() {
   Pair p;
   p.request();
@@ -333,10 +333,10 @@ void addr_change() {
   p.client.expect(RDMA_CM_EVENT_CONNECT_RESPONSE);
   check(rdma_establish(p.client.id) == 0, "rdma_establish");
   p.server.expect(RDMA_CM_EVENT_ESTABLISHED);
-  await_the_emulator();  // announces its addresses anew
+  await_the_emulator();  // the emulator announces its addresses anew
   p.client.expect(RDMA_CM_EVENT_ADDR_CHANGE);
-  p.server.expect(RDMA_CM_EVENT_ADDR_CHANGE);  // the listener
-  p.server.expect(RDMA_CM_EVENT_ADDR_CHANGE);  // the connection
+  p.server.expect(RDMA_CM_EVENT_ADDR_CHANGE);  // for the listener
+  p.server.expect(RDMA_CM_EVENT_ADDR_CHANGE);  // for the connection
   check(rdma_disconnect(p.client.id) == 0, "rdma_disconnect");
   p.server.expect(RDMA_CM_EVENT_DISCONNECTED);
 }
@@ -361,16 +361,16 @@ void multicast() {
 void multicast_error() {
   Side side;
   join(side);
-  await_the_emulator();  // the port goes down
+  await_the_emulator();  // the emulator takes the port down
   side.expect(RDMA_CM_EVENT_MULTICAST_ERROR);
 }
 
 void device_removal() {
   Pair p;
   p.request();
-  await_the_emulator();  // ends
+  await_the_emulator();  // the emulator ends
   p.client.expect(RDMA_CM_EVENT_DEVICE_REMOVAL);
-  p.server.expect(RDMA_CM_EVENT_DEVICE_REMOVAL);  // the listener
+  p.server.expect(RDMA_CM_EVENT_DEVICE_REMOVAL);  // for the listener
 }
 
 const std::map<std::string, std::function<void()>> kCases{

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Every event of rdma_cm, provoked with librdmacm: events_program.cpp on a real emulator.
+"""Provokes every event of rdma_cm with librdmacm: events_program.cpp on a real emulator.
 
     events_test.py BIN PROGRAM PERSONA     PERSONA: ib or roce
 """
@@ -17,7 +17,7 @@ RESOLVED = ["RDMA_CM_EVENT_ADDR_RESOLVED 0", "RDMA_CM_EVENT_ROUTE_RESOLVED 0"]
 
 class EventsTest(EmulatorTest):
     def sees(self, case, *events, meanwhile=None):
-        """The case ends well and sees these events, with their status."""
+        """Asserts that the case ends well and sees these events, with their status."""
         program = self.start(PROGRAM, case)
         if meanwhile is not None:
             program.expect("ready")
@@ -58,7 +58,7 @@ class EventsTest(EmulatorTest):
         self.sees("unreachable", *RESOLVED, "RDMA_CM_EVENT_UNREACHABLE 1")
 
     def test_what_the_program_is_told(self):
-        """Why there is no connection, and to where."""
+        """The explanation says why there is no connection, and to which address."""
         for case, *said in (("nobody_listens", "the connection to 127.0.0.1:", "is rejected (status 8): nobody listens"),
                             ("rejected", "the connection to 127.0.0.1:", "is rejected (status 28): ", "rdma_reject"),
                             ("unreachable", "no connection to 127.0.0.1:", " (status 1): "),
@@ -101,7 +101,7 @@ class EventsTest(EmulatorTest):
 
 
 class SubnetTest(EventsTest):
-    """What only a subnet manager can report; RoCE has none."""
+    """Tests what only a subnet manager can report; RoCE has none."""
 
     def test_route_error(self):
         self.sees("route_error", RESOLVED[0], f"RDMA_CM_EVENT_ROUTE_ERROR {-errno.ETIMEDOUT}", meanwhile=self.port("down"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Addresses whose neighbour answers, and whose does not: in a network namespace, behind an interface at whose other end
-nobody is.
+"""Resolves addresses whose neighbour answers or does not, in a network namespace, behind an interface that has nothing
+at its other end.
 
     neighbours_test.py BIN PROGRAM
 """
@@ -41,10 +41,10 @@ class NeighboursTest(EmulatorTest):
         self.assertEqual(self.resolve("10.77.0.9"), f"RDMA_CM_EVENT_ADDR_ERROR {-errno.ETIMEDOUT}")
 
     def test_an_id_that_waits_for_the_answer(self):
-        """`verbena status` shows it; it is no device's yet, so `rdma` does not."""
+        """`verbena status` shows the ID. It belongs to no device yet, so `rdma` does not show it."""
         program = self.start(PROGRAM, "resolve", "10.77.0.7")
         deadline = time.monotonic() + self.LIMIT
-        # librdmacm has other IDs before it, to try what there is.
+        # librdmacm makes other IDs before, to find out what there is.
         while not (ids := json.loads(self.output("status", "--json"))["cm_ids"]) or ids[0]["state"] != "ADDR_QUERY":
             self.assertLess(time.monotonic(), deadline, ids)
         self.assertIsNone(ids[0]["device"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs of librdmacm in numbers, and killed at every step: rdma_program.cpp on a real emulator.
+"""Runs programs of librdmacm in numbers, and kills them at every step: rdma_program.cpp on a real emulator.
 
     programs_test.py BIN PROGRAM PERSONA [CYCLES]     PERSONA: ib or roce; CYCLES: connections one after the other
 """
@@ -16,7 +16,7 @@ PORT = 7471
 
 
 def resources(pid):
-    """Kilobytes of its own (shared rings fill bit by bit) and open descriptors."""
+    """Returns the kilobytes of the process's own memory (shared rings fill bit by bit) and its open descriptors."""
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     return int(status.split("RssAnon:")[1].split()[0]), len(os.listdir(f"/proc/{pid}/fd"))
 
@@ -37,8 +37,8 @@ class ProgramsTest(EmulatorTest):
 
     def test_cycles_leave_nothing_behind(self):
         server = self.serve()
-        # How many are in timewait at a time depends on how fast the machine is now: so many stand at once before.
-        # The first cycles use up what that has left free.
+        # How many connections are in timewait at once depends on the machine's speed, so the first two runs have 1000
+        # at once. The next cycles use up the memory that these runs have left free.
         for count, at_once in ((1000, 1000), (1000, 1000), (CYCLES, 10)):
             self.assertEqual(self.connect(count, at_once).wait(), (0, "done"))
         before = resources(self.daemon.pid), resources(server.process.pid)
@@ -47,7 +47,7 @@ class ProgramsTest(EmulatorTest):
         for name, (memory, files), (later, later_files) in zip(("emulator", "server"), before, after):
             # A client that has just ended may still be there, and some connections to the emulator are kept.
             self.assertLess(later_files, files + 20, name)
-            # A leak of a hundred bytes a connection would show, and fewer connections than a thousand show nothing.
+            # A leak of a hundred bytes per connection would show. With fewer than a thousand connections it would not.
             if CYCLES >= 1000:
                 self.assertLess(later - memory, max(1024, CYCLES * 100 // 1024), name)
 
@@ -74,7 +74,7 @@ class ProgramsTest(EmulatorTest):
                 self.assertIsNone(server.process.poll(), server.lines())
 
     def test_a_server_is_killed_at_every_step(self):
-        # After its acceptance the client may be on its way to established, or there.
+        # After its acceptance the client may be established already, or not yet.
         for step, end in (("request", "RDMA_CM_EVENT_REJECTED"), ("accept", "RDMA_CM_EVENT_REJECTED"),
                           ("established", "(disconnected|RDMA_CM_EVENT_CONNECT_ERROR|RDMA_CM_EVENT_REJECTED)")):
             with self.subTest(step):
@@ -91,7 +91,7 @@ class ProgramsTest(EmulatorTest):
         client = self.start(PROGRAM, "stop", "127.0.0.1", PORT, "message")
         client.expect("stopped")
         many = self.connect(100000, 500, "aloud")
-        # Somewhere between the establishment and the end of so many.
+        # The program dies at a random moment, somewhere between the establishment and the end of many connections.
         seed = int(os.environ.get("VERBENA_SEED", random.randrange(1 << 32)))
         moment = random.Random(seed).randrange(1, 2500)
         print(f"VERBENA_SEED={seed}: {moment} connections", flush=True)

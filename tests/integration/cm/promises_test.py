@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Commands that an event has promised to succeed go to the emulator without waiting for an answer: a promise is kept once, what is not
-promised is refused with an errno as ever, and nothing overtakes.
+"""Commands that an event has promised to succeed go to the emulator without waiting for an answer: a promise is kept
+once, a command without a promise is refused with an errno as ever, and no command overtakes another.
 
     promises_test.py BIN LIBRARY [FIRST]
 """
@@ -102,7 +102,8 @@ class PromisesTest(RdmaCmCase):
         passive = server.expect(CONNECT_REQUEST).id
         client.destroy(active)
         client.start_connecting(3, 0x4002)
-        server.expect(CONNECT_REQUEST)  # what was sent before it has come as well
+        # The server has also got what was sent before this request.
+        server.expect(CONNECT_REQUEST)
         self.refused(errno.EINVAL, server.accept, passive, 2, 0x8001)
         self.assertEqual(server.destroy(passive), 0)
 
@@ -135,7 +136,8 @@ class PromisesTest(RdmaCmCase):
                 self.assertEqual(other.migrate(active, client), 2)
                 self.assertEqual(other.destroy(active), 2)
                 continue
-            client.disconnect(active)  # EINVAL of an ID that has not begun to connect
+            # Disconnecting an ID that has not begun to connect is EINVAL.
+            client.disconnect(active)
             self.assertEqual(client.destroy(active), 2)
         self.assertFalse(self.is_readable(client))
         self.assertFalse(self.is_readable(other))
@@ -149,7 +151,8 @@ class PromisesTest(RdmaCmCase):
             passive = server.expect(CONNECT_REQUEST).id
             server.accept(passive, 2, 0x8001 + i)
             client.expect(CONNECT_RESPONSE)
-            # An event that is never read: the emulator hears of that before it hears the rest.
+            # This event stays unread, so the kernel reports ECONNRESET to the emulator before the commands that were
+            # posted.
             client.resolve_addr(client.create(3), "127.0.0.1", 1)
             client.destroy(client.create(0))
             client.confirm(active)

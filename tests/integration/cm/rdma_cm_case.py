@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A real emulator of its own for each test of /dev/infiniband/rdma_cm, and the preload library loaded.
+"""Gives each test of /dev/infiniband/rdma_cm a real emulator of its own, with the preload library loaded.
 
     PROGRAM BIN LIBRARY [FIRST]     FIRST: what must be loaded before (a sanitizer's runtime)
 """
@@ -28,13 +28,13 @@ class RdmaCmCase(unittest.TestCase):
         env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
         self.daemon = subprocess.Popen(
             [binary("verbenad"), "--runtime-dir", self.dir, "--ready-fd", str(writer),
-             # Not the user's own emulator's.
+             # The subnet differs from that of the user's own emulator.
              "--fabric", "127.%d.%d.0/24" % (130 + os.getpid() // 256 % 100, os.getpid() % 256)],
             pass_fds=[writer], env=env)
         os.close(writer)
         with os.fdopen(reader) as ready:
             self.assertEqual(ready.readline(), "ready\n")
-        # Every wait below is for something that must come.
+        # Every wait of a test is for something that must come, so the alarm ends it.
         signal.signal(signal.SIGALRM, self.too_long)
         signal.alarm(LIMIT)
         self.channels = []
@@ -59,7 +59,7 @@ class RdmaCmCase(unittest.TestCase):
         return self.channels[-1]
 
     def connected(self, server, client, qpn=0x4001):
-        """Both IDs of a new connection, established."""
+        """Returns both IDs of a new connection, established."""
         active = client.start_connecting(10, qpn)
         passive = server.expect(CONNECT_REQUEST).id
         server.accept(passive, 20, qpn + 0x4000)
@@ -69,7 +69,7 @@ class RdmaCmCase(unittest.TestCase):
         return active, passive
 
     def until(self, condition):
-        """The alarm ends what never comes."""
+        """Waits until the condition holds. The alarm ends a wait that takes too long."""
         while not condition():
             time.sleep(0.02)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The user ABI of rdma_cm, by hand: a channel is an open /dev/infiniband/rdma_cm. Meant to run with
-the preload library loaded. Layouts: <rdma/rdma_user_cm.h>."""
+"""Speaks the user ABI of rdma_cm by hand: a channel is an open /dev/infiniband/rdma_cm. It runs with the preload
+library loaded. <rdma/rdma_user_cm.h> has the layouts."""
 
 import ctypes
 import os
@@ -52,7 +52,7 @@ class Channel:
             raise AssertionError("a short write")
 
     def ask(self, number, body_of, size):
-        """`body_of` gets the address for the answer, which is returned."""
+        """Sends a command and returns its answer. `body_of` gets the address for the answer and returns the body."""
         answer = ctypes.create_string_buffer(size)
         self.command(number, body_of(ctypes.addressof(answer)), size)
         return answer.raw

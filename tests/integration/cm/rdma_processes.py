@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""An emulator of its own for each test, and processes under `verbena run` whose lines are awaited."""
+"""Gives each test an emulator of its own, and starts processes under `verbena run` whose lines the test awaits."""
 
 import os
 import select
@@ -13,7 +13,7 @@ LIMIT = 60
 
 
 class Program:
-    """One process whose lines are awaited."""
+    """A process whose lines the test awaits."""
 
     def __init__(self, bin_, words, limit):
         self.words, self.limit = words, limit
@@ -33,7 +33,7 @@ class Program:
             self.text += more
 
     def expect_again(self, line):
-        """The same, once more for each call."""
+        """Waits for a line that the process prints again and again, once more for each call."""
         self.expect(line)
         self.text = self.text.split(line.encode() + b"\n", 1)[1]
 
@@ -45,7 +45,7 @@ class Program:
         return self.text.decode().split("\n")[:-1]
 
     def wait(self):
-        """The exit code, with what was said last."""
+        """Returns the exit code and the last line."""
         more, _ = self.process.communicate(timeout=self.limit)
         self.text += more
         return self.process.returncode, self.lines()[-1]
@@ -56,7 +56,8 @@ class Program:
 
 
 class EmulatorTest(unittest.TestCase):
-    """BIN, PERSONA (ib or roce) and LIMIT (seconds for whatever must come) are set by who runs it."""
+    """The base of the tests. Their main program sets BIN, PERSONA (ib or roce) and LIMIT (seconds for what must come).
+    """
 
     BIN, PERSONA, LIMIT = "", "ib", LIMIT
 
@@ -76,7 +77,7 @@ class EmulatorTest(unittest.TestCase):
     SUBNET = f"127.{150 + os.getpid() // 256 % 100}.{os.getpid() % 256}"
 
     def address(self):
-        """Of the device."""
+        """Returns the address of the device."""
         return f"{self.SUBNET}.1"
 
     def options(self):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A program of librdmacm for the tests of load and of sudden death, as a user would write it: a
-// server that accepts whatever comes and sends each client one message, and a client that opens
+// server that accepts every request and sends each client one message, and a client that opens
 // many connections, receives the message on each and hangs up.
 //
 //   rdma_program serve PORT [STEP]             stops before STEP: request, accept, established
@@ -8,8 +8,8 @@
 //   rdma_program stop ADDRESS PORT STEP        stops after STEP: address, route, connect,
 //                                              established, message, disconnect
 //
-// What stops says "stopped" and sleeps until it is killed. Whatever ends without being asked to
-// says why and ends with 1.
+// A program that stops prints "stopped" and sleeps until it is killed. A program that ends because
+// of a failure prints why and ends with 1.
 #include <infiniband/verbs.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
@@ -42,7 +42,7 @@ void check(bool good, const char* what) {
   for (;;) ::pause();
 }
 
-// What all connections of a process share; made on the device of the first.
+// What all connections of a process share. The first connection's device has it.
 struct Device {
   explicit Device(ibv_context* context) {
     cq = ibv_create_cq(context, 4096, nullptr, nullptr, 0);
@@ -147,7 +147,7 @@ class Server {
   }
   void accept(rdma_cm_id* id) {
     if (device_ == nullptr) device_ = std::make_unique<Device>(id->verbs);
-    // A client that has gone meanwhile is no fault of ours.
+    // The client may have gone meanwhile, which is no failure of the server.
     if (!device_->add_queue_pair(id)) return end(id);
     stop_before("accept");
     rdma_conn_param p = parameters();
@@ -183,7 +183,7 @@ class Client {
     check(rdma_getaddrinfo(address, port, &hints, &to_) == 0, "rdma_getaddrinfo");
   }
 
-  // Opens so many connections, hears of the server on each, and closes them.
+  // Opens this many connections, receives the server's message on each, and closes them.
   void run(int connections) {
     messages_ = established_ = closed_ = 0;
     is_closing_ = false;

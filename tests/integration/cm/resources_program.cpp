@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Has objects of known kinds and numbers, says "ready" and ends when its standard input has a line.
+// Has objects of known kinds and numbers, prints "ready" and ends when its standard input has a
+// line.
 //
 //   resources_program ADDRESS [CQS [IDS]]
 //
-// On the device of the address: 2 protection domains beside the one of librdmacm, 1 region; two
-// connected queue pairs, each with its ID, one UC queue pair that nothing was done with and four UD
-// queue pairs of one SRQ, which all complete to two queues; an XRC SRQ, with a completion queue of
-// its own; two IDs that listen, one at the address and one at any, and one that knows its route;
-// two IDs of no device, one of them bound to any address; so many completion queues and IDs at the
-// address besides.
+// On the device of the address it has:
+// - 2 protection domains beside that of librdmacm, and 1 region;
+// - 2 connected queue pairs with an ID each, 1 unused UC queue pair, and 4 UD queue pairs of one
+//   SRQ. All complete to two queues;
+// - an XRC SRQ with a completion queue of its own;
+// - 2 IDs that listen, one at the address and one at any, and 1 ID that knows its route;
+// - CQS more completion queues, and IDS more IDs at the address.
+// Two more IDs have no device; one of them is bound to any address.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -62,7 +65,7 @@ class Ids {
   void listen(const char* address, std::uint16_t port) {
     check(rdma_listen(bind(address, port), 3) == 0, "rdma_listen");
   }
-  // With its route; to a listener.
+  // Returns an ID that has resolved the address and the route to a listener.
   rdma_cm_id* resolve(std::uint16_t port) {
     rdma_cm_id* const id = make();
     sockaddr_in to = at(address_, port);
@@ -174,5 +177,5 @@ int main(int argc, char** argv) {
   std::puts("ready");
   (void)std::getchar();
   std::puts("done");
-  std::exit(0);  // with all that it has
+  std::exit(0);  // does not destroy the objects
 }

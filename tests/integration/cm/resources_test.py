@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""iproute2's `rdma resource`: what it lists and counts is what `verbena status` shows.
+"""What `rdma resource` of iproute2 lists and counts is what `verbena status` shows.
 
     resources_test.py BIN PROGRAM ib|roce
 """
@@ -14,7 +14,7 @@ from rdma_processes import EmulatorTest
 
 DEVICE = "verbena0"
 PORT = 7475
-# What the kernel calls the states.
+# The kernel's names for the states of `verbena status`.
 STATES = {"IDLE": "IDLE", "BOUND": "ADDR_BOUND", "ADDR_QUERY": "ADDR_QUERY", "ADDR_RESOLVED": "ADDR_RESOLVED",
           "ROUTE_RESOLVED": "ROUTE_RESOLVED", "LISTEN": "LISTEN", "REQUEST": "CONNECT", "CONNECT": "CONNECT",
           "CONNECTED": "CONNECT", "DISCONNECT": "CONNECT", "DISCONNECTED": "DISCONNECT"}
@@ -39,7 +39,7 @@ class ResourcesTest(EmulatorTest):
         return self.output("run", "--", "rdma", "resource", *words)
 
     def rdma(self, *words):
-        """A list, or the only row of the summary."""
+        """Returns what `rdma resource` lists, or the only row of its summary."""
         return json.loads(self.output("run", "--", "rdma", "-j", "resource", *words))
 
     def shown(self, kind, *words):
@@ -57,7 +57,7 @@ class ResourcesTest(EmulatorTest):
         return [qp for context in self.contexts(status) for qp in context["qps"]]
 
     def counts(self, status):
-        """Of all contexts, as the tool names them."""
+        """Returns the sums over all contexts, under the names that the tool uses."""
         sums = {name: sum(context["resources"][name] for context in self.contexts(status))
                 for name in ("pd", "cq", "qp", "mr", "srq")}
         sums["ctx"] = sum(not context["further_engine"] for context in self.contexts(status))
@@ -66,7 +66,7 @@ class ResourcesTest(EmulatorTest):
 
     @staticmethod
     def of_device(status):
-        """The IDs that are bound to it, and those that listen on all."""
+        """Returns the IDs that are bound to the device, and those that listen on all devices."""
         return [id_ for id_ in status["cm_ids"] if id_["device"] is not None or id_["state"] == "LISTEN"]
 
     def test_what_a_program_has(self):
@@ -97,7 +97,7 @@ class ResourcesTest(EmulatorTest):
             self.assertEqual((self.rdma("show", "mr"), self.rdma("show", "pd")), ([], []))
 
     def check_completion_queues(self, status):
-        """A queue has a user for each queue that completes to it."""
+        """A completion queue counts one user for each send or receive queue that completes to it."""
         first = next(context for context in self.contexts(status) if not context["further_engine"])
         used = [qp[which] for qp in self.qps(status) for which in ("send_cq", "receive_cq")]
         used += [srq["cqn"] for srq in self.shown("srq") if "cqn" in srq]
@@ -145,7 +145,7 @@ class ResourcesTest(EmulatorTest):
                          rf"link {DEVICE}/- cm-idn \d+ state LISTEN ps TCP pid {self.pid} comm \S+ src-addr 0\.0\.0\.0:{PORT + 1} ")
 
     def test_thousands(self):
-        """All are counted; a list that is longer than a reader has room for ends with an error."""
+        """The summary counts all. A list that is longer than the reader's buffer ends with an error."""
         status = self.start_program(2000, 2000)
         row, = self.rdma("show")
         self.assertEqual({name: row[name] for name in self.counts(status)}, self.counts(status))
@@ -159,7 +159,7 @@ class ResourcesTest(EmulatorTest):
     def test_hundreds(self):
         status = self.start_program(1, 600)
         shown = self.shown("cm_id")
-        # One pass for the IDs at no port, one for the others, each in the order of the IDs.
+        # The first pass lists the IDs at no port, the second one the others, each in the order of the IDs.
         known = [id_["id"] for id_ in status["cm_ids"] if id_["device"] is not None]
         at_port = [id_ for id_ in shown if "port" in id_]
         self.assertGreater(len(known), 600)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Events and answers in shared memory, between real processes: whoever takes an event has it alone, a process that has not mapped the
-memory asks instead, answers are as new as if they had been asked for, and a program that scribbles over its memory harms itself only.
+"""Tests events and answers in shared memory between real processes: one reader gets each event, a process that has not
+mapped the memory asks instead, answers are as new as if they had been asked for, and a program that scribbles over its
+memory harms only itself.
 
     shared_events_test.py BIN LIBRARY [FIRST]
 """
@@ -23,22 +24,22 @@ from rdma_cm_case import LIMIT, RdmaCmCase, binary, run
 from rdma_cm_channel import *
 
 QUERY_ADDR = 0
-MANY = 100  # more than have a place in the memory
+MANY = 100  # more than the shared memory has room for
 
 
 class SharedEventsTest(RdmaCmCase):
     def resolving(self, channel, uids):
-        """IDs, each with one unread event."""
+        """Returns {uid: ID} of new IDs, each with one unread event."""
         ids = {}
         for uid in uids:
             ids[uid] = channel.create(uid)
             channel.resolve_addr(ids[uid], "127.0.0.1", 1)
-        # Once something else is answered, the last has been announced.
+        # When the emulator answers this command, it has announced the last event.
         channel.destroy(channel.create(0))
         return ids
 
     def read_all(self, channel):
-        """The uids of what there is on a channel that does not block."""
+        """Returns the uids of the unread events of a channel that does not block."""
         seen = []
         while True:
             try:
@@ -47,19 +48,19 @@ class SharedEventsTest(RdmaCmCase):
                 return seen
 
     def source_port(self, channel, id_):
-        """As QUERY tells it."""
+        """Returns the source port that QUERY tells."""
         raw = channel.ask(QUERY, lambda at: struct.pack("<QII", at, id_, QUERY_ADDR), 272)
         return struct.unpack(">H", raw[18:20])[0]
 
     @staticmethod
     def memories():
-        """Where the channels' memories are mapped."""
+        """Returns the address ranges where the channels' memories are mapped."""
         with open("/proc/self/maps") as maps:
             found = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) .*verbena-events", maps.read(), re.MULTILINE)
         return [tuple(int(at, 16) for at in ends) for ends in found]
 
     def in_child(self, work):
-        """Forks; returns a wait for the child's success."""
+        """Forks. Returns a function that waits for the child and asserts its success."""
         child = os.fork()
         if child == 0:
             signal.alarm(LIMIT)
@@ -138,7 +139,7 @@ class SharedEventsTest(RdmaCmCase):
         channel.close()
         channel.fd = copy
         self.assertEqual(channel.event().uid, 2)
-        # Over another channel, which ends by that.
+        # The duplicate replaces another channel, which closes that one.
         other = self.channel()
         self.resolving(other, [9])
         os.dup2(channel.fd, other.fd)
@@ -176,7 +177,7 @@ class SharedEventsTest(RdmaCmCase):
                 channel.event()
             for id_ in ids.values():
                 self.assertEqual(channel.destroy(id_), 1)
-            # Half of them withdrawn, from all over.
+            # Every other ID is destroyed, so events vanish from the middle of the queue.
             ids = self.resolving(channel, range(1, count + 1))
             for uid in range(1, count + 1, 2):
                 self.assertEqual(channel.destroy(ids.pop(uid)), 0)
@@ -246,7 +247,7 @@ class SharedEventsTest(RdmaCmCase):
         self.source_port(channel, id_)
 
     def uses_it(self, how, descriptor, number):
-        """A program that was given a channel makes an ID on it, of which this one knows, too."""
+        """A program that was given a channel makes an ID on it, and this process knows the ID as well."""
         channel = self.channel()
         code = ("import socket, sys; from rdma_cm_channel import *\n"
                 f"channel = object.__new__(Channel); channel.fd = {how}\n"
@@ -273,12 +274,12 @@ class SharedEventsTest(RdmaCmCase):
 
     def test_answers_on_every_kind_of_stack(self):
         limits = resource.getrlimit(resource.RLIMIT_STACK)
-        for limit in (limits[0], limits[1]):  # the second is none, as a rule
+        for limit in (limits[0], limits[1]):  # usually the second one is unlimited
             done = subprocess.run([binary("cm_stack_program")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (limit, limits[1])), check=False)
             self.assertEqual((done.returncode, done.stdout), (0, "good\n"))
 
-    # --- who does not behave -----------------------------------------------------------------
+    # --- programs that misbehave --------------------------------------------------------------
 
     def test_a_program_that_never_reads_holds_up_nobody(self):
         silent, server, client = self.channel(), self.channel(), self.channel()
@@ -288,7 +289,7 @@ class SharedEventsTest(RdmaCmCase):
             self.connected(server, client, qpn)
 
     def scribble(self, seed):
-        """A program's life with its own shared memory full of nonsense."""
+        """Uses a channel while a thread fills the channel's shared memory with random words."""
         dice = random.Random(seed)
         inherited = self.memories()
         channel = Channel(os.O_NONBLOCK)
@@ -296,7 +297,7 @@ class SharedEventsTest(RdmaCmCase):
         stop = threading.Event()
 
         def write():
-            near = (8 + 32 * 8) // 8  # where readers look, and the tickets
+            near = (8 + 32 * 8) // 8  # the part that readers look at, with the tickets
             while not stop.is_set():
                 if dice.random() < 0.2:
                     at = first + 8 * dice.randrange((last - first) // 8)

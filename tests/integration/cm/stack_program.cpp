@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Answers of rdma_cm that go to memory on a stack: of the first thread, of others, of a coroutine;
-// and wrong pointers beside each, which are EFAULT wherever the program runs.
+// rdma_cm writes its answers to memory on stacks: of the first thread, of other threads, of a
+// coroutine. Beside each stack are wrong pointers, which give EFAULT wherever the program runs.
 #include <fcntl.h>
 #include <pthread.h>
 #include <rdma/rdma_user_cm.h>
@@ -34,7 +34,7 @@ bool write_command(int channel, std::uint32_t number, const Body& body, std::uin
   return ::write(channel, &command, sizeof command) == sizeof command;
 }
 
-// True if an ID was made and its number written to `answer`.
+// Returns true if an ID was made and its number was written to `answer`.
 bool create_id(int channel, std::uintptr_t answer) {
   rdma_ucm_create_id create{};
   create.response = answer;
@@ -48,7 +48,7 @@ void expect_fault(int channel, std::uintptr_t answer, const char* what) {
   need(!create_id(channel, answer) && errno == EFAULT, what);
 }
 
-// From the stack that this runs on, above whose `end` nothing is mapped where `bare` says so.
+// Lets answers go to the current stack. With `bare`, nothing is mapped above the stack's `end`.
 void check(int channel, std::uintptr_t end, bool bare) {
   rdma_ucm_create_id_resp answers[3] = {};
   for (auto& answer : answers) {
@@ -58,7 +58,7 @@ void check(int channel, std::uintptr_t end, bool bare) {
   need(answers[0].id != answers[1].id && answers[1].id != answers[2].id, "three answers");
   if (bare) expect_fault(channel, end - 2, "an answer that does not fit below the end");
   if (bare) expect_fault(channel, end, "an answer behind the end");
-  // Between this stack and the others, and what nobody may write.
+  // This memory is outside of all stacks: first a hole, then read-only.
   void* hole = ::mmap(nullptr, kStack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   need(hole != MAP_FAILED, "mmap");
   expect_fault(channel, reinterpret_cast<std::uintptr_t>(hole), "an answer into a hole");
@@ -68,7 +68,7 @@ void check(int channel, std::uintptr_t end, bool bare) {
   expect_fault(channel, 8, "an answer to nowhere");
 }
 
-// Memory with nothing usable on either side.
+// Returns memory that has an inaccessible page on either side.
 std::uintptr_t bare_stack() {
   void* whole = ::mmap(nullptr, 3 * kStack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   need(whole != MAP_FAILED, "mmap");
@@ -123,7 +123,7 @@ void check_in_thread(int channel, bool own_memory) {
 int main() {
   const int channel = ::open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
   need(channel >= 0, "open");
-  check_in_coroutine(channel);  // before the thread's own stack has been seen
+  check_in_coroutine(channel);  // before a call has used the thread's own stack
   check(channel, 0, false);
   check_in_coroutine(channel);
   check_in_thread(channel, false);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What `verbena status` shows of rdma_cm IDs: where each stands, and which events nobody has read.
+"""What `verbena status` shows of rdma_cm IDs: their states, and their unread events.
 
     status_test.py BIN LIBRARY [FIRST]     FIRST: what must be loaded before (a sanitizer's runtime)
 """
@@ -31,7 +31,7 @@ class Status(RdmaCmCase):
         return status["cm_ids"]
 
     def shown(self, *fields):
-        """These fields of all IDs, in the order in which they were made."""
+        """Returns these fields of all IDs, in the order in which the IDs were made."""
         return [tuple(id_[field] for field in fields) for id_ in self.ids()]
 
     def states(self):
@@ -63,7 +63,7 @@ class Status(RdmaCmCase):
         self.assertEqual(self.shown("state", "destination", "device"), [("ROUTE_RESOLVED", "127.0.0.1:7174", "verbena0")])
 
     def test_a_connection(self):
-        """Of which the server has read nothing, then everything."""
+        """The server first has read no event of the connection, then all."""
         server, client = self.channel(), self.channel()
         server.listener()
         active = client.start_connecting(10, 0x4001)
@@ -107,7 +107,7 @@ class Status(RdmaCmCase):
 
     def test_addresses_of_ipv6(self):
         def whole(address):
-            """As all addresses and GIDs are written."""
+            """Returns the address in the form in which `verbena status` writes IPv6 addresses and GIDs."""
             return f"[{ipaddress.IPv6Address(address).exploded}]"
 
         channel = self.channel()
@@ -121,7 +121,7 @@ class Status(RdmaCmCase):
             (f"{whole('::')}:7174", None, None), (f"{whole('::1')}:{port}", f"{whole('::1')}:7174", "verbena0")])
 
     def test_addresses_of_infiniband(self):
-        """GIDs and service IDs, of which the port is a part."""
+        """Addresses are GIDs and service IDs; a service ID contains the port."""
         gid = json.loads(self.verbena("--json"))["devices"][0]["ports"][0]["gids"][0]
         channel = self.channel()
         listener, active = channel.create(1, PS_IB, qp_type=2), channel.create(2, PS_IB, qp_type=2)
@@ -134,7 +134,7 @@ class Status(RdmaCmCase):
             (f"[{gid}]:7174", None, "verbena0", "IB"), (f"[{gid}]:{port}", f"[{gid}]:7174", "verbena0", "IB")])
 
     def test_many(self):
-        """More than one page of them."""
+        """So many IDs take more than one page of the answer."""
         channel = self.channel()
         made = [channel.create(n) for n in range(1, 301)]
         self.assertEqual([number for number, in self.shown("id")], made)

@@ -40,7 +40,7 @@ class Waits(RdmaCmCase):
         self.assertEqual(len(said), 2)
         server.accept(passive, 20, 0x8001)
         client.expect(CONNECT_RESPONSE)
-        # The answer has come, and the last word has not gone.
+        # The client has got the response (REP), and its confirmation (RTU) has not been sent.
         said = self.waits()
         self.assertEqual(said[0], incomplete)
         self.assertEqual(len(said), 2)
