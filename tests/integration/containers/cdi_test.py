@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What `verbena cdi` writes, and when it refuses to.
+"""What `verbena cdi` writes, and when it refuses to write.
 
-cdi_test.py BUILD
+    cdi_test.py BUILD
 """
 
 import json
@@ -53,7 +53,7 @@ class Cdi(unittest.TestCase):
         self.assertEqual(len(inside), len(mounts))
 
     def test_variables_are_those_of_env_with_other_paths(self):
-        """Each path that `verbena env` exports is there inside, as a mount of the same file."""
+        """Each path that `verbena env` exports exists in the container, as a mount of the same file."""
         found = self.specification()
         mounts = found["containerEdits"]["mounts"] + found["devices"][0]["containerEdits"]["mounts"]
         outside = {mount["containerPath"]: mount["hostPath"] for mount in mounts}
@@ -79,7 +79,7 @@ class Cdi(unittest.TestCase):
         self.assertEqual(self.cdi("--output", str(file)).returncode, 0, "once more, over the old one")
 
     def test_into_what_is_no_file(self):
-        """It is not replaced: links here, so that no device of the machine is at stake."""
+        """`--output` does not replace what is no file. Links stand for devices here, so no device is at risk."""
         link = self.folder / "link"
         link.symlink_to("/proc/self/fd/1")
         self.assertEqual(self.specification("--output", str(link)), self.specification())
@@ -119,7 +119,7 @@ class Cdi(unittest.TestCase):
         self.assertFalse(file.exists())
 
     def test_engines_that_are_too_old(self):
-        """Programs that say what these engines say."""
+        """The test puts programs in place of the engines, which print what those engines print."""
         tools = self.folder / "tools"
         tools.mkdir()
         path = f"{tools}:{os.environ['PATH']}"

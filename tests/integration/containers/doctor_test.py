@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""`verbena doctor` in sandboxes that take something away: it says where it is, and what is missing.
+"""Runs `verbena doctor` in sandboxes that take something away: it says where it runs and what is missing.
 
-doctor_test.py BUILD
+    doctor_test.py BUILD
 """
 
 import os
@@ -25,13 +25,13 @@ class Sandboxes(unittest.TestCase):
         self.device = self.enterContext(Emulator(BUILD))
 
     def doctor(self, *before, **variables):
-        """Its exit code and what it says; `before` are words that make a sandbox."""
+        """Returns the exit code and the output of `verbena doctor`; `before` are words that make a sandbox."""
         done = subprocess.run([*before, self.device.verbena, "doctor"], env={**self.device.environment, **variables}, text=True,
                               capture_output=True, timeout=LIMIT, check=False)
         return done.returncode, done.stdout + done.stderr
 
     def test_where_it_is(self):
-        """This machine may be a container itself: engines leave a file."""
+        """The machine that runs the test may be a container itself: engines leave a file there."""
         code, text = self.doctor()
         self.assertEqual(code, 0, text)
         self.assertEqual("in a container" in text, IS_CONTAINER)
@@ -56,7 +56,7 @@ class Sandboxes(unittest.TestCase):
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")
     def test_another_user(self):
-        """In a container that runs as somebody else, the runtime directory is not his."""
+        """In a container that runs as another user, the runtime directory belongs to a foreign user."""
         self.device.folder.chmod(0o755)
         words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
         code, text = self.doctor(*words, container="some-engine")

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Containers of podman and runc that get the devices by `verbena cdi`: an image that knows nothing of us, no privilege.
+"""Containers of podman and runc get the devices by `verbena cdi`: the image contains nothing of Verbena, and the
+container has no privilege.
 
-podman_test.py BUILD
+    podman_test.py BUILD
 """
 
 import json
@@ -23,7 +24,7 @@ from device import Emulator  # noqa: E402
 BUILD = None
 LIMIT = 120
 USER = 4711
-# What the image has: other people's programs, and what they need.
+# The programs of the image. The image gets these, and the libraries that they need.
 PROGRAMS = ("ibv_rc_pingpong", "ibv_devinfo", "ibv_devices", "sh", "cat", "id")
 SPECIFICATION = "/etc/cdi/verbena.json"
 LISTENING = ":4853 00000000:0000 0A"  # TCP port 18515
@@ -42,7 +43,7 @@ def must(*words, **more):
 
 
 def make_root(root):
-    """A root file system of this machine's own files: no image can be fetched where there is no network."""
+    """Makes a root file system of this machine's own files, because no image can be fetched without a network."""
     for folder in ("usr/bin", "usr/lib", "usr/lib64", "etc/libibverbs.d", "tmp", "proc", "dev", "sys", "run", "var"):
         (root / folder).mkdir(parents=True)
     for name in ("bin", "lib", "lib64"):
@@ -62,7 +63,7 @@ def make_root(root):
 
 
 class Podman:
-    """An image, and containers of it, in a folder of the test's own."""
+    """An image and its containers, in a folder of the test's own."""
 
     def __init__(self, folder, become=(), **variables):
         self.become, self.environment = list(become), {**os.environ, **variables}
@@ -81,7 +82,7 @@ class Podman:
         must(*self.words, "import", file, "stranger:1", env=self.environment)
 
     def command(self, options, *words):
-        limits = []  # engines ask for more than a container in a container may have
+        limits = []  # engines ask for higher limits than a nested container may have
         for name, number, enough in (("nofile", resource.RLIMIT_NOFILE, 20000), ("nproc", resource.RLIMIT_NPROC, 1000)):
             hard = resource.getrlimit(number)[1]
             value = enough if hard == resource.RLIM_INFINITY else min(hard, enough)
@@ -130,7 +131,7 @@ class Containers(unittest.TestCase):
                 *(["--network", f"ns:/run/netns/{self.networks[network]}"] if network is not None else ["--network", "none"])]
 
     def pair(self, server, client):
-        """Each of two command lines in a container and a network of its own."""
+        """Runs each of two command lines in a container and a network of its own."""
         with self.podman.start(*server) as first:
             try:
                 end = time.monotonic() + LIMIT
@@ -144,7 +145,8 @@ class Containers(unittest.TestCase):
         self.assertEqual((first.returncode, second.returncode), (0, 0), said)
 
     def test_the_device_without_privilege(self):
-        """Read-only root, podman's own seccomp profile, no capability, nothing of us in the image."""
+        """The root is read-only, podman's own seccomp profile is on, there is no capability, and nothing of Verbena
+        inside."""
         options = [*self.options(), "--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges"]
         done = self.podman.run(options, "sh", "-c", "ibv_devinfo -d verbena0; cat /proc/self/status")
         self.assertIn("PORT_ACTIVE", done.stdout, done.stderr)
@@ -188,7 +190,8 @@ class Containers(unittest.TestCase):
 
 
     def test_rootless(self):
-        """An ordinary user's emulator and container: he is root in there, and the emulator still knows him."""
+        """An ordinary user has an emulator and a container, is root in the container, and the emulator still knows the
+        user."""
         home = self.folder / "home"
         (home / "runtime").mkdir(parents=True)
         (home / "runtime").chmod(0o700)
@@ -222,7 +225,8 @@ class Containers(unittest.TestCase):
 
 
 def with_mounts_of_our_own():
-    """podman looks for specifications in /etc/cdi: ours is seen by this test only. Its exit code."""
+    """Runs this test in a mount namespace where /etc/cdi, in which podman looks for specifications, is its own. Returns
+    the test's exit code."""
     folder = pathlib.Path("/etc/cdi")
     is_new = not folder.exists()
     folder.mkdir(exist_ok=True)

@@ -87,7 +87,7 @@ class Kept(RunCase):
         self.assertEqual(len(set(modes.values())), 1, modes)
 
     def test_explanations_without_end(self):
-        """Each is shown; what is kept stays small enough to be uploaded."""
+        """All explanations are shown. The kept file stays small enough to be uploaded."""
         done = self.private("--artifacts", self.kept, "--", "sh", "-c", f"yes '{LINE}' | head -n 120000 >&2")
         self.assertEqual((done.returncode, done.stderr), (0, (LINE + "\n") * 120_000))
         kept = pathlib.Path(self.kept, "explain.log").read_text()
@@ -125,7 +125,7 @@ class Kept(RunCase):
         self.assertEqual(sorted(os.listdir(self.kept)), FILES[1:])
 
     def test_two_that_keep_something_at_once(self):
-        """There is one capture of an emulator at a time: of the other everything else is kept."""
+        """An emulator makes one capture at a time. The second run keeps everything but the packets."""
         inner = [self.exe, "run", "--fabric", self.fabric, "--artifacts", self.kept, "--", "sh", "-c", "exit 3"]
         done = self.verbena("run", "--fabric", self.fabric, "--artifacts", self.home + "/outer", "--", *inner)
         self.assertEqual(done.returncode, 3, done.stderr)
@@ -144,7 +144,7 @@ class Kept(RunCase):
         os.makedirs(self.kept + "/run.json/x")
         done = self.private("--artifacts", self.kept, "--", "true")
         self.assertEqual((done.returncode, done.stderr), (0, f"verbena: cannot write {self.kept}/run.json: Is a directory\n"))
-        # The current directory is gone.
+        # The program removes the current directory.
         gone = f"cd {self.home}/kept; rm -r {self.home}/kept; exec {self.exe} run --private --capture x.pcapng -- true"
         done = subprocess.run(["sh", "-c", gone], env=self.env, text=True, capture_output=True, timeout=60, check=False)
         self.assertEqual((done.returncode, done.stderr), (125, "verbena: cannot write x.pcapng: No such file or directory\n"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`verbena run --pair`: a server and a client, of which one command line and one exit code become."""
+"""`verbena run --pair` makes one command line and one exit code of a server and a client."""
 
 import os
 import pathlib
@@ -9,7 +9,7 @@ import sys
 
 from run_case import LIMIT, RunCase
 
-# Listens, later than anybody would wait for; then serves one client, or for ever.
+# Listens after LATE seconds; then serves one client, or sends for ever.
 SERVER = """
 import os, socket, sys, time
 time.sleep(float(os.environ.get("LATE", "0")))
@@ -45,7 +45,7 @@ class Pairs(RunCase):
         return self.verbena("run", "--private", *words, "--pair", server, client, **more)
 
     def test_both_sides_are_heard(self):
-        """The client comes when the server listens, and not before."""
+        """The client starts when the server listens, and not before."""
         self.env["LATE"] = "1"
         done = self.pair(self.server + " 0", self.client + " 0")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -76,7 +76,7 @@ class Pairs(RunCase):
         self.assertFalse(os.path.exists(self.home + "/started"))
 
     def test_a_server_that_fails_and_leaves_others(self):
-        """They end with the run, also those that do not listen to SIGTERM."""
+        """The run ends the server's children too, even those that ignore SIGTERM."""
         pids = self.home + "/pids"
         done = self.pair(f"sleep 1000 & echo $! >> {pids}; setsid sh -c 'trap \"\" TERM; exec sleep 1000' & echo $! >> {pids}; "
                          "sleep 0.2; exit 9", "true")
@@ -103,7 +103,7 @@ class Pairs(RunCase):
         self.assertIn("verbena: the server ended with exit code 6 before the client did\n", done.stderr)
 
     def test_endless_and_binary_output(self):
-        """It costs no memory, and who reads no more ends it."""
+        """Endless output costs no memory, and the run ends when its reader closes the pipe."""
         run = self.start("--private", "--pair", self.server + " forever", "cat /dev/zero")
         for _ in range(64):
             self.assertEqual(len(run.stdout.read(1 << 20)), 1 << 20)

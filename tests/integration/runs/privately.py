@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Emulators of one's own: `run --private`, `up --private NAME` and the commands that reach them."""
+"""Private emulators: `run --private`, `up --private NAME` and the commands that reach them."""
 
 import json
 import os
@@ -53,7 +53,7 @@ class Private(RunCase):
         self.assertTrue(self.daemon_pid(), "the ordinary one stays")
 
     def test_dozens_at_once(self):
-        """Each is there until all were seen: one that ends leaves its subnet to the next."""
+        """Each run lives until all were seen, because a run that ends leaves its subnet to the next one."""
         runs = [self.start("--private", "--", "sh", "-c", '"$VERBENA" status --json | tr -d "\\n"; echo; cat')
                 for _ in range(24)]
         seen = [json.loads(run.stdout.readline())["devices"][0]["address"] for run in runs]
@@ -64,7 +64,7 @@ class Private(RunCase):
         self.nothing_is_left()
 
     def test_below_another(self):
-        """A run within a run stands beside it."""
+        """A private run within a private run has an emulator of its own."""
         inner = f'"$VERBENA" run --private -- sh -c \'{STATUS}\' && {STATUS}'
         done = self.private("--", "sh", "-c", inner.replace(STATUS, STATUS.replace("exec ", "")))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -86,7 +86,7 @@ class Private(RunCase):
         self.nothing_is_left()
 
     def test_what_its_caller_has_left_is_no_business_of_it(self):
-        """As bash does with `> >(tee log)`: a child that we did not start."""
+        """The run inherits a child that it did not start, as from bash with `> >(tee log)`, and leaves it alone."""
         shell = subprocess.run(["bash", "-c", 'sleep 1000 > /dev/null 2>&1 & echo $!; exec "$VERBENA" run --private --timeout 50 -- true'],
                                env=self.env, text=True, stdout=subprocess.PIPE, timeout=LIMIT, check=False)
         sleeper = int(shell.stdout)
@@ -95,7 +95,7 @@ class Private(RunCase):
         self.assertTrue(self.lives(sleeper))
 
     def test_as_process_1(self):
-        """As in a container without an init, where whoever loses its parent becomes a child of ours, the emulator too."""
+        """As process 1 (a container without an init), `verbena run` inherits every orphan, its emulator included."""
         init = ["unshare", *([] if os.geteuid() == 0 else ["-Ur"]), "-pf", "--mount-proc", "--kill-child"]
         kept = self.home + "/kept"
         for words, code in ((["--", "sh", "-c", "exit 5"], 5), (["--", "sh", "-c", "(setsid sleep 1 &) ; exit 6"], 6),
@@ -134,7 +134,7 @@ class Private(RunCase):
         self.assertEqual(os.listdir(left), ["kept"])
 
     def test_the_default_file_is_not_read(self):
-        """It would lead all runs to one subnet."""
+        """The default file would put all private emulators into one subnet."""
         os.mkdir(self.home + "/verbena")
         config = self.script("verbena/config.toml", f'fabric = "{self.fabric}"\ndevices = ["mine"]\n')
         devices = json.loads(self.private("--", "sh", "-c", STATUS).stdout)["devices"]
@@ -174,10 +174,10 @@ class Private(RunCase):
 
 
 class Left(RunCase):
-    """What is left of private emulators that were killed, and who removes it."""
+    """What killed private emulators leave behind, and what removes it."""
 
     def begun(self):
-        """A run, its directory and its emulator."""
+        """Returns a run, its directory and its emulator."""
         before = set(self.private_dirs())
         run = self.start("--private", "--", "sh", "-c", "echo ready; read word")
         self.assertEqual(run.stdout.readline(), "ready\n")
@@ -189,7 +189,7 @@ class Left(RunCase):
         self.wait_for_end(pid, LIMIT)
 
     def killed(self):
-        """The directory of a run that was killed together with its emulator."""
+        """Returns the directory of a run that was killed together with its emulator."""
         run, path, daemon = self.begun()
         self.kill(daemon)
         run.kill()
@@ -205,7 +205,7 @@ class Left(RunCase):
             self.assertEqual([path for path in paths if os.path.exists(path)], [], words)
 
     def test_what_somebody_needs_stays(self):
-        """A run whose emulator was killed, an emulator whose command has ended, what is another user's."""
+        """Directories stay that belong to a run whose emulator was killed, to an `up` emulator, or to another user."""
         run, path, daemon = self.begun()
         self.kill(daemon)
         self.assertEqual(self.verbena("up", "--private", "stays").returncode, 0)
@@ -262,7 +262,7 @@ class Named(RunCase):
         self.assertEqual(self.daemons(), daemon)
 
     def test_one_name_at_once(self):
-        """One of them has it, the others are told."""
+        """One emulator gets the name. The other commands are refused."""
         words = [self.exe, "up", "--private", "race"]
         ups = [subprocess.Popen(words, env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(8)]
         self.assertEqual(sorted(up.wait(LIMIT) for up in ups), [0] + [2] * 7)
@@ -275,7 +275,7 @@ class Named(RunCase):
         self.assertEqual(self.verbena("up", "--private", "mine").returncode, 2)
         self.assertEqual(self.finish(run, "on\n").returncode, 0)
         self.nothing_is_left()
-        # What a killed one has left does not keep the name.
+        # The directory that a killed emulator has left does not keep the name taken.
         os.mkdir(self.dir + "/private-mine", 0o700)
         pathlib.Path(self.dir, "private-mine", "daemon.lock").write_text("1\n")
         self.assertEqual(self.verbena("run", "--private=mine", "--", "true").returncode, 0)

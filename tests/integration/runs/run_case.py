@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What every test of `verbena run` begins with."""
+"""The base of all tests of `verbena run`."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ LIMIT = 60
 
 
 class RunCase(EmulatorCase):
-    """`self.dir` is the runtime directory of the ordinary emulator; private ones are in it."""
+    """`self.dir` is the runtime directory of the ordinary emulator. Private emulators have theirs in it."""
 
     def setUp(self):
         super().setUp()
@@ -28,7 +28,7 @@ class RunCase(EmulatorCase):
         return self.verbena("run", "--private", *words, **more)
 
     def start(self, *words, **more):
-        """In the background; ended at the end of the test."""
+        """Starts `verbena run` in the background, until the end of the test."""
         process = subprocess.Popen([self.exe, "run", *words], env=self.env, text=True, stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
         self.addCleanup(self.end, process)
@@ -47,11 +47,11 @@ class RunCase(EmulatorCase):
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def private_dirs(self):
-        """Of the private emulators that there are."""
+        """Returns the directories of the private emulators that exist."""
         return sorted(str(path) for path in pathlib.Path(self.dir).glob("private-*"))
 
     def daemons(self):
-        """Those below this test's home."""
+        """Returns the emulators below this test's home."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             try:
@@ -77,7 +77,7 @@ class RunCase(EmulatorCase):
             return False
 
     def text_of(self, path):
-        """Once somebody has written a line there."""
+        """Waits until the file has a line, and returns its text."""
         def is_there():
             return os.path.exists(path) and pathlib.Path(path).read_text().endswith("\n")
         self.until(is_there, f"no {path}", LIMIT)

@@ -10,7 +10,7 @@ import time
 
 from run_case import LIMIT, RunCase
 
-# Says which signals come, one after the other.
+# Prints the signals that it gets, one after the other.
 LISTENER = """
 import signal, sys
 ALL = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2]
@@ -58,7 +58,7 @@ class Signals(RunCase):
         self.nothing_is_left()
 
     def test_a_caller_that_ignores_children(self):
-        """The exit code is heard of all the same, and the program sees the signal as its caller left it."""
+        """`verbena run` gets the exit code all the same, and the program sees SIGCHLD as its caller left it."""
         program = "import signal, sys; sys.exit(5 if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN else 6)"
         for words, code in ((["--", sys.executable, "-c", program], 5), (["--pair", "exit 4", "true"], 4)):
             run = self.start("--private", *words, preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
@@ -85,7 +85,7 @@ class Signals(RunCase):
         self.nothing_is_left()
 
     def test_in_a_terminal(self):
-        """The program is in the foreground, Ctrl-C reaches it once, a shell can stop it and go on with it."""
+        """The program is in the foreground, Ctrl-C reaches it once, and a shell can stop and continue it."""
         reader = self.script("reader.py", READER)
         shell, terminal = pty.fork()
         if shell == 0:
@@ -103,7 +103,8 @@ class Signals(RunCase):
         type_in("hello\n", "read hello")
         type_in("\x03", "interrupted")
         type_in("\x1a", "Stopped")
-        # The shell says so as soon as `verbena` has stopped; a program that has not yet would read what is typed next.
+        # The shell reports the stop as soon as `verbena` has stopped. A program that still runs would read the next
+        # line.
         self.wait_until_stopped(int(ready.split()[-1]))
         type_in("fg\n", "run --private")
         type_in("end\n", "1 interrupts")
@@ -128,7 +129,7 @@ class TimeLimits(RunCase):
         self.assertEqual(self.private("--timeout", "50", "--", "sh", "-c", "exit 6").returncode, 6)
 
     def test_whoever_hides_or_does_not_listen(self):
-        """In a session of its own, without a parent, deaf, stopped: all are found and ended."""
+        """Programs in a session of their own, without a parent, deaf to SIGTERM or stopped are all found and ended."""
         deaf = 'trap "" TERM; echo $$ >> $0; while :; do sleep 1; done'
         program = f'''setsid sh -c '{deaf}' "$0" & (setsid setsid sh -c 'echo $$ >> $0; kill -STOP $$' "$0" &) ; {deaf}'''
         run = self.start("--private", "--timeout", "2", "--", "sh", "-c", program, self.home + "/pids")

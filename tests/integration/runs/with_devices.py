@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs that use the device, as private pairs."""
+"""Runs programs that use the device, as private pairs."""
 
 import contextlib
 import json
@@ -45,7 +45,7 @@ class Devices(unittest.TestCase):
         self.assertNotIn("listens nowhere", done.stderr)
 
     def test_a_server_that_polls(self):
-        """It waits for the client without rest, and without listening: the other side of its connection is silent."""
+        """The server connects, spins and listens nowhere, and its peer is silent. The client starts all the same."""
         with socket.create_server(("127.0.0.1", 0)) as silent:
             polls = f"ibv_rc_pingpong -p {silent.getsockname()[1]} 127.0.0.1 & while :; do :; done"
             done = self.pair(polls, "echo here", "--timeout", "30")
@@ -54,7 +54,7 @@ class Devices(unittest.TestCase):
                          "all the same\n")
 
     def test_programs_that_hang(self):
-        """What they wait for is said when the time is up, and kept; what became of others is not."""
+        """When the time is up, the run says and keeps what its programs wait for, and leaves out other programs."""
         verbena = run_case.BUILD + "/bin/verbena"
         with tempfile.TemporaryDirectory(prefix="verbena-test-") as home:
             env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "VERBENA_RUNTIME_DIR": home + "/run"}
@@ -136,7 +136,7 @@ class Devices(unittest.TestCase):
                     self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_where_there_is_no_netlink(self):
-        """libibverbs finds the devices in /sys then, as in sandboxes, and asks their ABI version there."""
+        """Without netlink libibverbs finds the devices in /sys, as in sandboxes, and reads their ABI version there."""
         program = ("import os, sys; sys.path.insert(0, sys.argv[1]); import seccomp; "
                    "seccomp.forbid(seccomp.SOCKET, seccomp.AF_NETLINK)(); os.execvp(sys.argv[2], sys.argv[2:])")
         without = [sys.executable, "-c", program, os.path.dirname(seccomp.__file__)]
@@ -170,7 +170,7 @@ class Devices(unittest.TestCase):
         self.assertEqual(re.findall(r'"fired":(\d+)', done.stdout), ["1", "1"], done.stdout)
 
     def test_the_capture_that_is_kept_is_bounded(self):
-        """It ends with a whole block, which says its length twice."""
+        """The kept capture ends with a whole block; a block has its length at both ends."""
         port = devices.free_port()
         side = f"ibv_rc_pingpong -n 400 -s 65536 -p {port}"
         with tempfile.TemporaryDirectory(prefix="verbena-test-") as home:
@@ -202,7 +202,7 @@ class Devices(unittest.TestCase):
         self.assertIn(never, done.stderr)
         self.assertNotIn("fired once", done.stderr)
         self.assertEqual(self.pair(*sides, "--require-fired", *rules[:2]).returncode, 0)
-        # The program's own failure goes before.
+        # The program's own failure takes precedence.
         self.assertEqual(self.pair(sides[0], sides[1] + "; exit 7", "--require-fired", *rules).returncode, 7)
 
     def test_rules_that_cannot_be(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What programs that hang are said to wait for: by `verbena waits`, and by `verbena run` when its time limit is up.
+"""What `verbena waits` says that hanging programs wait for, and `verbena run` when its time limit is up.
 
     waits_test.py PREFIX PUPPET
 """
@@ -24,7 +24,8 @@ NO_MORE = ("nothing is outstanding and all completions were polled, so no comple
 
 class Waits(puppets.PuppetCase):
     def setUp(self):
-        self.status("--reset")  # what the device has dropped for an earlier test
+        # Clears what the device has dropped in an earlier test.
+        self.status("--reset")
 
     def each_link(self, case):
         for link in LINKS:
@@ -32,7 +33,7 @@ class Waits(puppets.PuppetCase):
                 case(link)
 
     def waits(self):
-        """What is said, by pid; None: of devices."""
+        """Returns what is said, by pid. None stands for the devices."""
         done = self.device.control("waits", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         said = json.loads(done.stdout)
@@ -46,11 +47,11 @@ class Waits(puppets.PuppetCase):
         return self.waits().get(puppet.process.pid, [])
 
     def says(self, puppet, *texts):
-        """Soon: what was posted may still be on its way."""
+        """Waits until this is said of the puppet: what was posted may still be on its way."""
         self.until(lambda: self.of(puppet) == list(texts), f"{texts} is not what {self.of(puppet)} says")
 
     def with_channel(self, link="udp"):
-        """Two that are connected; the second one has a channel for events."""
+        """Returns two connected puppets. The second one has a channel for completion events."""
         sender, waiter = self.start("rc", link), self.start("rc", link, PUPPET_CHANNEL="1")
         self.assertEqual(waiter.do("connect", **sender.to), "ok")
         self.assertEqual(sender.do("connect", **waiter.to), "ok")
@@ -66,7 +67,7 @@ class Waits(puppets.PuppetCase):
                 f"receive{'s wait' if receives > 1 else ' waits'} for messages of")
 
     def test_a_program_at_work(self):
-        """That something is outstanding at this moment is no reason for anything."""
+        """A program that works is not said to wait, although it has a request outstanding at each moment."""
         def case(link):
             first, second = self.pair(link)
             done = threading.Event()
@@ -200,7 +201,7 @@ class Waits(puppets.PuppetCase):
         self.assertRegex(text, rf"^RC QP 0x{first.qpn:06x} is in ERR: .*\w")
 
     def test_events_that_cannot_come(self):
-        """Completions that were there before the queue was armed, or that are not solicited."""
+        """No event comes for completions that were there before the queue was armed, or that are not solicited."""
         def case(link):
             sender, waiter = self.with_channel(link)
             self.assertEqual(waiter.do("receive", count=2), "ok")
@@ -240,7 +241,7 @@ class Waits(puppets.PuppetCase):
         self.assertEqual(told[4], "and 3 more queue pairs")
 
     def test_what_devices_have_to_say(self):
-        """Beside programs; what was before them is not of interest."""
+        """While programs use a device, `verbena waits` also says what is wrong with the device."""
         name = self.status()["devices"][0]["name"]
         self.assertEqual(self.device.control("port", name, "down").returncode, 0)
         self.assertEqual(self.waits(), {})
