@@ -68,8 +68,7 @@ class CompletionModel {
   bool is_done() const;
   // Requests that still have slots in the send queue: those behind the last one that has completed.
   std::size_t outstanding() const { return pending_.size(); }
-  // Whether all signaled ones of the first `heard` requests have completed. Their ids are 0, 1, 2
-  // ...
+  // Whether all signaled ones of the first `heard` requests (ids 0, 1, 2 ...) have completed.
   bool has_heard_of(std::uint64_t heard) const;
 
  private:

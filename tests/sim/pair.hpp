@@ -94,7 +94,7 @@ class Peer {
   qp::QueuePair* qp_ = nullptr;
 };
 
-// Both ends, connected, on nodes 0 and 1 of a world of their own.
+// Two connected ends, on nodes 0 and 1 of a world of their own.
 struct Pair {
   explicit Pair(const PeerOptions& left_options = {}, std::uint64_t seed = 1)
       : Pair(left_options, left_options, seed) {}

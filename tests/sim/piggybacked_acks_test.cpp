@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Acknowledgements that are piggybacked on data: they count and are handled like those that come
-// alone.
+// Acknowledgements that are piggybacked on data count and work like those that come alone.
 #include "steps.hpp"
 #include "verbena/wire/packet.hpp"
 

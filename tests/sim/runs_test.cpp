@@ -78,8 +78,7 @@ std::uint64_t address_of(Arena& arena) {
   return reinterpret_cast<std::uintptr_t>(arena.bytes().data());
 }
 
-// Changes the address in a WRITE or READ, which captured packets count from the start of the
-// target.
+// Shifts the address in a WRITE or READ. Captured addresses count from the target's start.
 void shift_addresses(Packet& packet, std::uint64_t by) {
   const wire::OpcodeRow& row = wire::row_of(packet[0]);
   if (!row.reth || packet.size() < row.header_bytes) return;

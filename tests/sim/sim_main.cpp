@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // sim [--seeds N] [--seed FIRST] [--hard] [--trace]: plays seeds one after the other, stops at the
-// first that fails and prints how to repeat it. --hard: each run drops, duplicates and reorders
-// 15%.
+// first that fails and prints how to repeat it. --hard: each run drops, repeats and reorders 15%.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

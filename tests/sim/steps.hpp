@@ -31,7 +31,7 @@ inline std::vector<std::uint64_t> ids(const std::vector<queue::Completion>& list
   return out;
 }
 
-// Of requests 1..total the first `good` succeed, the next ends with `status`, the rest is flushed.
+// The first `good` of requests 1..total succeed, the next ends with `status`, the rest is flushed.
 inline void expect_sends(const Peer& peer, std::size_t good, Status status, std::size_t total) {
   std::vector<Status> expected(total, Status::kFlushed);
   std::vector<std::uint64_t> in_order(total);

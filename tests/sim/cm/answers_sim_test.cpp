@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The messages that answer and do not make a connection: REJ and MRA lost; LAP and its APR lost,
-// repeated, late, and corrupted in every field. A live connection survives all that happens to LAP
-// and APR.
+// repeated, late, and corrupted in every field. A live connection survives all of this.
 #include <gtest/gtest.h>
 
 #include "cm_scene.hpp"
@@ -235,8 +234,7 @@ TEST_F(AlternatePathTest, LateItIsNotForAConnectionThatEnds) {
   s.expect_nothing_remains();
 }
 
-// An APR without a LAP, in any state, for a known and for an unknown connection, corrupted in every
-// field.
+// An APR without a LAP: in any state, for a known or unknown connection, corrupted in every field.
 TEST_F(AlternatePathTest, AnAnswerThatNobodyAskedForChangesNothing) {
   Apr apr{.local_comm_id = lap.local_comm_id, .remote_comm_id = lap.remote_comm_id};
   for (const Field& f : fields_of<Apr>()) {

@@ -65,8 +65,7 @@ class AnyCalls {
   std::uint64_t succeeded_ = 0;
   std::string call_;
   std::vector<OutMad> seen_;
-  // The calls that this run makes more often. Most errors need two or three calls in the right
-  // order.
+  // The calls that this run makes more often. Most errors need several calls in the right order.
   std::array<std::uint64_t, 3> favourites_;
   std::uint16_t space_;
   std::uint32_t lost_ppm_, doubled_ppm_, damaged_ppm_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Two programs as they are usually written: a server that accepts every request and disconnects
-// when its peer does, and a client that connects, disconnects and ends. Each counts the events that
-// it saw.
+// when its peer does, and a client that connects, disconnects and ends. Each counts its events.
 #pragma once
 
 #include <map>

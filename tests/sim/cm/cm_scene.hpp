@@ -74,7 +74,7 @@ std::vector<Field> fields_of() {
   return all;
 }
 
-// Which bits of a field are inverted: all, the first, or the last.
+// Says which bits of a field are inverted: all, the first, or the last.
 enum class Turned { kAll, kFirst, kLast };
 inline constexpr Turned kEachTurn[] = {Turned::kAll, Turned::kFirst, Turned::kLast};
 

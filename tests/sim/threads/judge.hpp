@@ -52,8 +52,7 @@ class Judge {
   void expect(std::string what, TimeNs from, std::function<bool()> is_done);
 
   std::uint64_t messages() const { return messages_; }
-  // The longest waits of messages that were first in their queue, in thousandths of what is
-  // allowed.
+  // The longest waits of messages at the head of their queue, in thousandths of the allowed time.
   std::uint64_t worst_attended() const { return worst_attended_; }
   std::uint64_t worst_unattended() const { return worst_unattended_; }
 

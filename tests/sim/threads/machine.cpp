@@ -158,8 +158,7 @@ void Machine::run(Processor& processor, TimeNs until) {
 }
 
 // A thread at the end of its slice goes behind all others. A thread that a woken thread pushes
-// aside is next after that one, with the rest of its slice, because a fair scheduler takes nothing
-// from it.
+// aside is next after that one, with the rest of its slice, as in a fair scheduler.
 void Machine::preempt(Processor& processor) {
   Thread& thread = *std::exchange(processor.current, nullptr);
   ++thread.preemptions;

@@ -51,7 +51,7 @@ struct BufferedStore {
 struct Awaited {
   int fd = -1;
   bool is_ready = false;
-  // Not null: the descriptor is ready when it has had more edges than this.
+  // If not null, the descriptor is ready when it has had more edges than this.
   std::uint64_t* edges_seen = nullptr;
 };
 

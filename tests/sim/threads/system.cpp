@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The system as the product's code finds it here. The linker redirects its calls to these functions
-// (--wrap, CMakeLists.txt). Calls that do not concern virtual threads and descriptors go on to the
-// C library.
+// (--wrap, CMakeLists.txt). Calls that do not concern virtual threads and descriptors go to the C
+// library.
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>

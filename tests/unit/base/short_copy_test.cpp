@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kLongest = 200;
 constexpr std::size_t kMargin = 64;
 
-// Each length goes through other moves; both neighbours of the copy stay what they were.
+// Lengths are copied in different ways. The bytes before and behind the copy must not change.
 TEST(ShortCopy, CopiesEveryLengthAndNothingElse) {
   std::array<std::uint8_t, kLongest + kMargin> from;
   std::iota(from.begin(), from.end(), std::uint8_t{1});
@@ -30,7 +30,7 @@ TEST(ShortCopy, CopiesEveryLengthAndNothingElse) {
   }
 }
 
-// What has no bytes needs no address.
+// A copy of no bytes needs no address.
 TEST(ShortCopy, NothingIsCopiedFromNowhere) { short_copy(nullptr, nullptr, 0); }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The generator of numbers that nobody shall guess.
+// The generator of numbers that must not be guessed.
 #include "verbena/base/unpredictable.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ TEST(UnpredictableTest, ItsFirstBlockIsThatOfChaCha20) {
   EXPECT_EQ(random.next32(), 0x8665eeb2u);
 }
 
-// Appendix A.1, test vector 2: the same with counter 1.
+// Appendix A.1, test vector 2: key and nonce are zero, the counter is 1.
 TEST(UnpredictableTest, ItGoesOnWithTheNextBlock) {
   UnpredictableRandom random(UnpredictableRandom::Key{});
   for (int i = 0; i < 16; ++i) random.next32();

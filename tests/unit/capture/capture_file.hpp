@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A capture in a file, and what tshark, which knows the formats independently of us, reads in it.
-// It must be there.
+// A capture in a file, read by tshark, which knows the formats independently and must be installed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +27,7 @@ class CaptureFile {
   CaptureFile(const CaptureFile&) = delete;
   CaptureFile& operator=(const CaptureFile&) = delete;
 
-  // One row of fields for each packet.
+  // The fields of one packet.
   using Row = std::vector<std::string>;
   std::vector<Row> dissect(const std::string& fields) const {
     std::string command = "tshark -r " + std::string(name_) + " -T fields -E separator='|'";

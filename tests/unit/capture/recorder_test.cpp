@@ -78,7 +78,7 @@ class RecorderTest : public ::testing::Test {
     return programs_.back();
   }
 
-  // What has been written so far.
+  // Returns the given fields of all packets that were written so far.
   std::vector<CaptureFile::Row> dissect(const std::string& fields) {
     const auto blocks = recorder_->blocks();
     file_.insert(file_.end(), blocks.begin(), blocks.end());
@@ -142,7 +142,7 @@ TEST_F(RecorderTest, WhoIsAtARecordIsWaitedForButNotForEver) {
   Program& slow = add("slow", 1, 1);
   Program& quick = add("quick", 2, 2);
   recorder_->read();
-  slow.writer->begin();  // it has read the clock, and made no record yet
+  slow.writer->begin();  // the writer has read the clock, and has made no record yet
   quick.record(g_now + 10, 0x4001, 10);
   g_now += 20;
   EXPECT_EQ(recorder_->read(), Found::kNothing);
@@ -160,7 +160,7 @@ TEST_F(RecorderTest, WhoIsAtARecordIsWaitedForButNotForEver) {
   EXPECT_EQ(rows[1][1], rows[0][1]) << "no packet is older than the one before it";
 }
 
-// Of a writer that is at one record after the other no look finds it at rest.
+// No look of the recorder finds a writer at rest that makes one record after the other.
 TEST_F(RecorderTest, WhoIsAlwaysAtRecordsHoldsNobodyUp) {
   Program& busy = add("busy", 1, 1);
   for (std::uint32_t i = 0; i < 5; ++i) {
@@ -264,7 +264,7 @@ TEST_F(RecorderTest, WhatTheFileDidNotTakeCountsAsLeftOut) {
   EXPECT_EQ(recorder_->dropped(), 2u);
 }
 
-// While nobody takes the blocks, what is read stays below a limit, and so does what the dead left.
+// While the blocks are not taken, what is read is bounded, and so is what ended programs left.
 TEST_F(RecorderTest, IsBoundedWhileNobodyTakesAnything) {
   std::size_t ended = 0;
   for (; ended < Recorder::kEndedMost + 50; ++ended) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Events that lie ready in shared memory: the books count exactly those that a reader took, what is
-// withdrawn is not handed out, and the answers beside an event are those that the commands give.
+// Events that lie ready in shared memory. The books count exactly the events that a reader took, a
+// withdrawn event is not handed out, and the answers beside an event are those of the commands.
 #include "verbena/cm_service/channel_events.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ constexpr cm::ChannelId kChannel = 1;
 constexpr std::uint16_t kTcp = 0x106;
 constexpr IdHandle kFirst = cm::IdTable::kFirstHandle;
 
-// One host's channel, and what a reader of its memory sees.
+// One host's channel, as a reader of its memory sees it.
 class Reader {
  public:
   explicit Reader(Host& host) : host_(host), events_(ChannelEvents::create()) {
@@ -73,7 +73,7 @@ class Reader {
     EXPECT_EQ(reply.error, 0);
     return reply.response;
   }
-  // That so many answers came, and that each is what the command answers.
+  // Expects `count` answers, each equal to the answer of its command.
   void expect_answers(std::size_t count) {
     std::size_t found = 0;
     for (const std::uint32_t command : {RDMA_USER_CM_CMD_QUERY, RDMA_USER_CM_CMD_INIT_QP_ATTR}) {
@@ -165,7 +165,7 @@ TEST_P(ChannelEventsTest, AnswersAreWhatTheCommandsAnswer) {
   active_.expect_answers(3);
 }
 
-// What is promised is what the command then does, and nothing is promised twice.
+// The command does what was promised, and nothing is promised twice.
 TEST_P(ChannelEventsTest, TheCallThatComesNextIsPromised) {
   const auto promised = [](const Reader& reader, std::uint32_t command, std::uint32_t argument) {
     const auto answer = control::find_answer(reader.copy.answers(), {command, argument});
@@ -198,7 +198,7 @@ TEST_P(ChannelEventsTest, TheCallThatComesNextIsPromised) {
   EXPECT_EQ(a_.cm.accept(world_.now, kChannel, id, 0, nullptr, Ece{}), 0);
 }
 
-// A request that its sender takes back has no event that the program would know, but it changed.
+// A request that its sender takes back has no event for the program, but it has changed.
 TEST_P(ChannelEventsTest, ARequestThatIsTakenBackIsChanged) {
   listening(0);
   connect(1);
@@ -274,7 +274,7 @@ TEST_P(ChannelEventsTest, OthersStayInTheirOrderWhenSomeAreWithdrawn) {
   EXPECT_EQ(a_.cm.pending_events(kChannel), 0u);
 }
 
-// What comes together is announced together, and the channel stays readable until it is fetched.
+// Events that come together are announced together, and the channel stays readable until the last.
 TEST_P(ChannelEventsTest, OneAnnouncementIsForABatchAndBelongsToItsLast) {
   const IdHandle first = resolving(1);
   resolving(2);
@@ -322,7 +322,7 @@ TEST_P(ChannelEventsTest, TheFirstCanBeFetchedByACommandInstead) {
   EXPECT_EQ(a_.cm.pending_events(kChannel), 0u);
 }
 
-// Its memory stays with who has mapped it, and with that who has forgotten that it is closed.
+// The memory stays with a program that has mapped it, and with one that has forgotten the close.
 TEST_P(ChannelEventsTest, AChannelThatIsGoneHasNoEvents) {
   resolving(1);
   resolving(2);
@@ -332,7 +332,7 @@ TEST_P(ChannelEventsTest, AChannelThatIsGoneHasNoEvents) {
   EXPECT_FALSE(control::take_cm_event(active_.page(), true, active_.copy));
 }
 
-// More than there is room for wait in the books and follow.
+// Events for which there is no room wait in the books, and follow later.
 TEST_P(ChannelEventsTest, ManyComeAFewAtATime) {
   constexpr std::uint64_t kMany = 3 * control::kCmTickets + 5;
   for (std::uint64_t uid = 1; uid <= kMany; ++uid) resolving(uid);
@@ -368,7 +368,7 @@ TEST_P(ChannelEventsTest, AnswersAreOutdatedByACommandAndByTheNextEvent) {
   EXPECT_EQ(active_.take()->event, 8u);
 }
 
-// A program that writes into the memory what it likes spoils its own books, and no others.
+// A program that writes anything into the memory spoils its own books, and no others.
 TEST_P(ChannelEventsTest, WhoScribblesGetsAtMostAWrongOrder) {
   std::mt19937 random(7);
   for (int round = 0; round < 300; ++round) {
@@ -395,7 +395,7 @@ TEST_P(ChannelEventsTest, WhoScribblesGetsAtMostAWrongOrder) {
   }
 }
 
-// A request that was taken counts no more against the backlog, though nobody has told.
+// A request that was taken does not count against the backlog, even before the daemon is told.
 TEST_P(ChannelEventsTest, WhatWasTakenMakesRoomInTheBacklog) {
   b_.cm.set_catch_up([&](cm::ChannelId) { passive_.settle(); });
   listening(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What an ID's properties and a program's parameters become in the messages of the CM.
+// How an ID's properties and a program's parameters appear in the messages of the CM.
 #include "verbena/cm/connection_requests.hpp"
 
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@ constexpr TimeNs kSettle = EarlyRequests::kListenSettle;
 class EarlyRequestsTest : public testing::Test {
  protected:
   bool add(TimeNs now, CommId id) { return early_.add(now, {CmEventKind::kReqReceived, id}); }
-  // Offers them to somebody who takes this one and no other.
+  // Offers all requests to a listener that takes only this one.
   std::vector<CommId> offer(CommId taken) {
     std::vector<CommId> offered;
     early_.offer([&](const CmEvent& request) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Events wait in their order, are taken back or moved with all that belongs to them, and are
-// counted in the share of the process that has not read them.
+// Events wait in their order, are taken back or moved with all that belongs to them, and count
+// against the share of the process that has not read them.
 #include "verbena/cm/event_channels.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Fields at every bit and of every width: read and written as bit by bit, and nothing beside them
-// is touched.
+// Fields at every bit and of every width: reading and writing gives the same as bit by bit, and the
+// bits beside a field do not change.
 #include "verbena/cm/field.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(FieldTest, IsItsBitsAndNoOthers) {
       for (std::size_t i = at; i < at + width; ++i) expected = expected << 1 | bit(before, i);
       ASSERT_EQ(read_bits(before, field), expected) << at << ' ' << width;
 
-      const std::uint64_t value = random();  // wider than the field, as a rule
+      const std::uint64_t value = random();  // usually wider than the field
       Bytes after = before;
       write_bits(after, field, value);
       for (std::size_t i = 0; i < 8 * after.size(); ++i) {
@@ -38,7 +38,7 @@ TEST(FieldTest, IsItsBitsAndNoOthers) {
   }
 }
 
-// Fields may be known to the compiler.
+// The compiler can evaluate a read of a field.
 TEST(FieldTest, CanBeReadWhileCompiling) {
   static constexpr std::array<std::uint8_t, 3> kBytes{0x12, 0x34, 0x56};
   static_assert(read_bits(kBytes, {"middle", 0, 4, 16}) == 0x2345);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which numbers IDs get, and how they are found.
+// Tests which numbers IDs get, and how they are found.
 #include "verbena/cm/id_table.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Every CM message: each field alone comes back as it was written and touches no other bit, the
-// offsets are those of the specification, and nothing but 256 bytes of the right class is parsed.
+// offsets are those of the specification, and only 256 bytes of the right class are parsed.
 #include "verbena/cm/mad.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Memberships are known by number and by owner alike.
+// Memberships are found by number and by owner.
 #include "verbena/cm/memberships.hpp"
 
 #include <gtest/gtest.h>

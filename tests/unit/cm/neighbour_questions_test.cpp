@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How often is looked for a neighbour's answer, and how the wait for it ends.
+// How often the host is asked for a neighbour's address, and how the wait for it ends.
 #include "verbena/cm/neighbour_questions.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class NeighbourQuestionsTest : public testing::Test {
     const IpAddress there = IpAddress::v4(0x0a000063);
     questions_.ask(id, {ports_.default_port(), ports_.default_port_address(), there, false}, until);
   }
-  // Each ID whose wait has ended, and how.
+  // Returns each ID whose wait has ended, and the error it ended with.
   std::map<IdHandle, int> look(TimeNs now) {
     std::map<IdHandle, int> ended;
     for (const NeighbourQuestions::Ended& one : questions_.look(now)) ended[one.id] = one.error;

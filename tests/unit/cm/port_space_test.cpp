@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which port space an AF_IB address names, and for whom.
+// Tests which port space an AF_IB address names, for IDs of each port space.
 #include "verbena/cm/port_space.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a program reads of each thing that the agent reports.
+// Tests which event a program gets for each report of the agent.
 #include "verbena/cm/program_events.hpp"
 
 #include <gtest/gtest.h>

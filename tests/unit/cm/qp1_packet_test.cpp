@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A management datagram on the wire: BTH and DETH as a kernel sends them, and only that is taken.
+// A management datagram on the wire: BTH and DETH are as a kernel sends them.
 #include "verbena/cm_service/qp1_packet.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(Qp1PacketTest, WhatIsWrittenIsTakenAndNothingElse) {
   for (std::size_t n = 0; n < kQp1PacketSize; ++n) {
     EXPECT_FALSE(mad_of_packet(std::span(p.written).first(n)).has_value()) << n;
   }
-  // Opcode, destination QP, Q_Key, source QP.
+  // Changes opcode, destination QP, Q_Key and source QP.
   for (const std::size_t at : {0u, 5u, 7u, 12u, 15u, 17u, 19u}) {
     std::vector<std::uint8_t> other = p.written;
     other[at] ^= 0x02;

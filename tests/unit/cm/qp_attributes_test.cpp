@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a queue pair is told in each of its states, before and after there is a connection.
+// Tests which attributes a queue pair gets in each of its states, with and without a connection.
 #include "verbena/cm/qp_attributes.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The rdma_cm layer on two hosts: what options and types of queue pairs do to a connection, a
+// The rdma_cm layer on two hosts: how options and types of queue pairs affect a connection, a
 // program that reports data before the RTU came, and a client that takes its request back.
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ constexpr std::uint32_t kReadyToSend = 3;
 constexpr std::uint32_t kCommEstablished = 4;  // ibv_event_type
 constexpr std::uint32_t kPathMigrated = 6;
 
-// One connection of whatever type, taken step by step.
+// One connection of any type, taken step by step.
 struct Connected {
   explicit Connected(QpType active = QpType::kRc, QpType passive = QpType::kRc, bool roce = true)
       : world(1, roce), a(world.add_host()), b(world.add_host()) {
@@ -57,7 +57,7 @@ struct Connected {
     EXPECT_EQ(event->type, kConnectRequest);
     server = event->id;
   }
-  // The request that nobody has read, on b's channel 1; channels 2 and 3 are of other processes.
+  // Leaves a request unread on b's channel 1; channels 2 and 3 belong to other processes.
   IdHandle leave_unread() {
     for (const ChannelId other : {2, 3})
       b.cm.open_channel(other, static_cast<limits::Holder>(other));
@@ -215,8 +215,8 @@ TEST(AttributeTest, InitIsKnownOnceThereIsADevice) {
             kMaskState | kMaskAccessFlags | kMaskPkeyIndex | kMaskPort);
 }
 
-// ib_cm answers for as long as it has a connection, and for INIT alone until it knows the peer's
-// queue pair.
+// ib_cm gives attributes only while it has a connection, and only those for INIT until it knows the
+// peer's queue pair.
 TEST(AttributeTest, OnlyAConnectionHasThem) {
   Connected c;
   const auto errors = [&](Host& host, IdHandle id) {
@@ -249,7 +249,7 @@ TEST(AttributeTest, OnlyAConnectionHasThem) {
   EXPECT_EQ(errors(c.a, c.client), none) << "after timewait";
 }
 
-// What the passive side accepts is what both have, more or less than was asked for.
+// What the passive side accepts applies to both, even if it is more or less than was asked for.
 TEST(AttributeTest, TheResponseSaysHowManyReadsThereMayBe) {
   Connected c;
   c.listen();
@@ -265,7 +265,7 @@ TEST(AttributeTest, TheResponseSaysHowManyReadsThereMayBe) {
   EXPECT_EQ(c.attributes(c.a, c.client, kInit).access_flags, 2u) << "nobody will read";
 }
 
-// Linux refuses what it cannot accept, so that the peer need not wait.
+// Linux rejects a request if it cannot send the acceptance, so that the peer need not wait.
 TEST(AcceptTest, WhatCannotBeAcceptedIsRejected) {
   Connected c;
   c.listen();
@@ -303,8 +303,8 @@ TEST(AcceptTest, ASecondAcceptanceEndsAConnectionThatIsNotEstablished) {
   }
 }
 
-// Numbers of IDs are easy to guess. A program that uses the one of a request whose event it has not
-// read harms nobody but itself.
+// Numbers of IDs are easy to guess. A program that uses the number of a request whose event it has
+// not read harms only itself.
 TEST(UnreadRequestTest, ThatWasDestroyedDoesNotMoveWithItsListener) {
   Connected c;
   const IdHandle request = c.leave_unread();
@@ -355,7 +355,7 @@ TEST(UnreadRequestTest, ThatHasEventsKeepsItsName) {
   EXPECT_FALSE(c.b.cm.get_event(1));
 }
 
-// rdma_cm tells of the end of timewait only whom it has told that the connection ended.
+// rdma_cm reports the end of timewait only to a program that it told of the disconnection.
 TEST(TimewaitTest, AfterARejectionNobodyHearsOfItsEnd) {
   Connected c;
   c.listen();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One host of a simulated network, its rdma_cm and two channels; calls with the arguments that most
-// tests have.
+// One host of a simulated network with its rdma_cm and two channels, and calls with the arguments
+// that most tests use.
 #pragma once
 
 #include <gtest/gtest.h>

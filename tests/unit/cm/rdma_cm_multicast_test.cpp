@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Groups: who joins, what the join reports, which group an address means, when a membership ends.
+// Groups: which IDs may join, what the join reports, which group an address means, and when a
+// membership ends.
 #include <cerrno>
 
 #include "rdma_cm_fixture.hpp"
@@ -39,7 +40,7 @@ TEST_F(RdmaCmTest, AMulticastMembershipReportsItselfAndEnds) {
   EXPECT_EQ(reported, 1u);
 }
 
-// A program may make an ID without a name, and break promises that nobody made.
+// A program may make an ID whose uid is 0, and report broken promises that were never made.
 TEST_F(RdmaCmTest, AMembershipThatHasEndedIsNotToldOfLater) {
   IdHandle id = 0;
   ASSERT_EQ(cm.create_id(1, 0, kUdp, 0, id), 0);
@@ -52,7 +53,7 @@ TEST_F(RdmaCmTest, AMembershipThatHasEndedIsNotToldOfLater) {
   EXPECT_FALSE(cm.get_event(1));
 }
 
-// A subnet administrator answers with a group of its own choice; RoCE has none.
+// A subnet administrator answers with a group of its own choice. RoCE has no subnet administrator.
 TEST(MulticastTest, WhoJoinsNoParticularGroupGetsANewOne) {
   for (const bool roce : {false, true}) {
     World world(1, roce);
@@ -70,7 +71,7 @@ TEST(MulticastTest, WhoJoinsNoParticularGroupGetsANewOne) {
     const Gid second = std::get<UdParam>(cm.get_event(1)->param).ah.dgid;
     EXPECT_EQ(first.to_string().substr(0, 20), "ff12:a01b:ffff:0000:");
     EXPECT_NE(first, second);
-    // Its name, as an IPv6 address, is how others join it.
+    // Others join the group by its GID, written as an IPv6 address.
     ASSERT_EQ(cm.join(1, id, 5, SocketAddress::of(first.as_ip(), 0), 0, membership), 0);
     EXPECT_EQ(std::get<UdParam>(cm.get_event(1)->param).ah.dgid, first);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the preload library must add to a command: the value of an option, the channel behind a
-// descriptor; nothing for a command that is too short to say.
+// What the preload library must add to a command: the value of an option, or the channel behind a
+// descriptor. It adds nothing to a command that is too short.
 #include "verbena/preload/rdma_cm_request.hpp"
 
 #include <gtest/gtest.h>

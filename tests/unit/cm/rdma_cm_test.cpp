@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The rdma_cm layer by its calls alone: ports and addresses as the kernel hands them out, which
-// state allows what, events counted exactly, migration, options, shares.
+// The rdma_cm layer by its calls alone: ports and addresses as the kernel assigns them, which calls
+// a state allows, exact counts of events, migration, options, shares.
 #include "verbena/cm/rdma_cm.hpp"
 
 #include <cerrno>
@@ -121,7 +121,7 @@ TEST_F(RdmaCmTest, PrivateDataThatDoesNotFitIsRefused) {
   cm.resolve_addr(1, id, {}, inet(*IpAddress::parse("127.0.0.1"), 1));
   cm.resolve_route(1, id);
   ConnParam param;
-  param.private_data.size = 57;  // 92 less the IP header
+  param.private_data.size = 57;  // 92 bytes minus the IP header
   EXPECT_EQ(cm.connect(world.now, 1, id, param, Ece{}), EINVAL);
   param.private_data.size = 56;
   EXPECT_EQ(cm.connect(world.now, 1, id, param, Ece{}), 0);
@@ -129,7 +129,7 @@ TEST_F(RdmaCmTest, PrivateDataThatDoesNotFitIsRefused) {
 
 TEST_F(RdmaCmTest, AnAddressWithoutADeviceIsAnEventAndOneWithoutARouteAnError) {
   const IdHandle id = make();
-  // The host would send there from an interface that carries no device.
+  // The host's route to this address uses an interface that carries no device.
   EXPECT_EQ(cm.resolve_addr(1, id, {}, inet(*IpAddress::parse("8.8.8.8"), 1)), 0);
   const auto event = cm.get_event(1);
   EXPECT_EQ(event->type, kAddrError);
@@ -315,7 +315,7 @@ class SharesOfRdmaCm : public RdmaCmTest {
     cm.open_channel(kGreedyChannel, kGreedy);
     cm.open_channel(kHonestChannel, kHonest);
   }
-  // Until there is an error.
+  // Creates IDs until there is an error, and returns the error.
   int create_all() {
     IdHandle id = 0;
     for (;;) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a process is told when it has its share.
+// What a process is told when its share is used up.
 #include "verbena/cm/shares.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The user ABI: every command in the length of every rdma-core, old and new; answers cut to the
-// room that the caller gives; and nothing worse than an errno for whatever else is written.
+// room that the caller gives; and at worst an errno for anything else that is written.
 #include "verbena/cm/ucma.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class UcmaTest : public testing::Test {
     host.cm.open_channel(2);
   }
 
-  // Writes `cmd`, cut or filled up to `length` bytes behind the header.
+  // Writes `cmd`, cut or padded to `length` bytes behind the header.
   template <typename T>
   UcmaReply write(std::uint32_t command, const T& cmd, std::size_t room = 0,
                   std::size_t length = sizeof(T), std::span<const std::uint8_t> attached = {}) {
@@ -74,7 +74,7 @@ class UcmaTest : public testing::Test {
     EXPECT_EQ(event().event, 2u);
     return id;
   }
-  // Binds by the new or by the old command and listens.
+  // Binds by the old command and listens.
   std::uint32_t listen() {
     const std::uint32_t id = create();
     rdma_ucm_bind_ip bind{};
@@ -194,7 +194,7 @@ TEST_F(UcmaTest, QueriesFillTheOldAndTheNewLayout) {
 
 TEST_F(UcmaTest, ARejectionCarriesItsReasonAndItsData) {
   listen();
-  for (const bool old : {true, false}) {  // before there was a reason, its byte was reserved
+  for (const bool old : {true, false}) {  // old versions had no reason, and its byte was reserved
     const std::uint32_t id = resolved();
     rdma_ucm_connect connect{};
     connect.id = id;
@@ -323,7 +323,7 @@ TEST_F(UcmaTest, EveryCommandInEveryLengthIsAnErrnoAtWorst) {
     for (std::size_t length = 0; length <= 340; length += length < 64 ? 1 : 7) {
       std::vector<std::uint8_t> body(340);
       for (std::uint8_t& b : body) b = static_cast<std::uint8_t>(random.next());
-      // Where the ID stands, by the shape of most commands.
+      // Most commands have the ID at one of these two offsets.
       const std::size_t at = random.below(2) * 8;
       std::memcpy(body.data() + at, &id, 4);
       std::array<std::uint8_t, 340> fixed;

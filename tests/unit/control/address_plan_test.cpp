@@ -20,7 +20,7 @@ TEST(AddressPlan, EachUserHasAPartOfLoopback) {
   std::set<std::array<std::uint8_t, 16>> all;
   for (std::uint32_t uid = 0; uid < 65280; ++uid) all.insert(default_subnet(uid).base.bytes);
   EXPECT_EQ(all.size(), 65280u);
-  // Neither 127.0.0.0/24, where everybody's servers are, nor beyond 127.
+  // No subnet is 127.0.0.0/24, where everybody's servers are, or lies outside of 127.0.0.0/8.
   for (const auto& base : all) {
     EXPECT_EQ(base[12], 127);
     EXPECT_NE(base[13], 0);
@@ -77,7 +77,7 @@ TEST(AddressPlan, MulticastGroups) {
   const auto gid = [](const char* text) { return Gid::from_ip(*IpAddress::parse(text)); };
   const IpAddress v4_group = *IpAddress::parse("239.1.1.1");
   EXPECT_EQ(group_of_mgid(Gid::from_ip(v4_group), true), v4_group);
-  // IP over InfiniBand's form holds the IPv4 group.
+  // The IPoIB form of a group contains the IPv4 group.
   EXPECT_EQ(group_of_mgid(gid("ff12:401b:ffff::0f01:0101"), true), v4_group);
   const IpAddress any = group_of_mgid(gid("ff0e::1:2:3"), true);
   EXPECT_TRUE(any.is_v4() && any.is_multicast());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Messages over a real socket pair: descriptors, timeouts, ends, what the daemon says unasked.
+// Messages over a real socket pair: descriptors, timeouts, ends, and unasked messages.
 #include "verbena/control/channel.hpp"
 
 #include <gtest/gtest.h>
@@ -92,7 +92,7 @@ TEST_F(ChannelTest, TheEndIsAnError) {
   EXPECT_EQ(client_.send(Hold{}, 1).error().code, ECONNRESET);
 }
 
-// Whether the client had begun to speak when it was turned away, or begins too late.
+// The client may have sent something when it is turned away, or may send only afterwards.
 TEST_F(ChannelTest, WhoLeavesSaysWhy) {
   for (const bool has_spoken : {true, false}) {
     SetUp();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Answers that come before the questions: found by what is asked, and within the bytes whatever
-// these are; and which commands make them untrue.
+// Answers that come before the questions. They are found by what is asked, and lie within the bytes
+// whatever these contain. Some commands make answers outdated.
 #include "verbena/control/cm_answers.hpp"
 
 #include <gtest/gtest.h>
@@ -80,7 +80,7 @@ TEST(CmAnswersTest, CommandsThatCanBePromisedAreThoseInGoodOrder) {
   EXPECT_EQ(confirmed->id, 8u);
   EXPECT_EQ(confirmed->uid, 9u);
   EXPECT_FALSE(parse_cm_promised(command(RDMA_USER_CM_CMD_DISCONNECT, connect)));
-  auto older = bytes;  // a library without the last member
+  auto older = bytes;  // from a library without the last member
   older[4] = static_cast<std::uint8_t>(offsetof(rdma_ucm_connect, ece) & 0xff);
   older[5] = static_cast<std::uint8_t>(offsetof(rdma_ucm_connect, ece) >> 8);
   EXPECT_TRUE(parse_cm_promised(older));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Events in shared memory: each is handed out once and in order, to a reader or back to the daemon,
-// whatever the two do at the same time and whatever a program scribbles there.
+// whatever the two do at the same time, and whatever a program writes there.
 #include "verbena/control/cm_event_page.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ class CmEventPageTest : public ::testing::Test {
     const std::vector<std::uint8_t> event(336, static_cast<std::uint8_t>(id));
     return writer_.push(id, event, std::vector<std::uint8_t>(answers, 7));
   }
-  // The ID of what was taken; 0: nothing.
+  // Returns the ID of the event that was taken; 0: there was none.
   std::uint32_t take() { return take_cm_event(*page_, false, copy_) ? copy_.id : 0; }
 
   std::unique_ptr<CmEventPage> page_ = std::make_unique<CmEventPage>();
@@ -132,7 +132,7 @@ TEST_F(CmEventPageTest, ReadInTimeOnePlaceIsEnough) {
   for (std::size_t place = 1; place < kCmTickets; ++place) EXPECT_EQ(page_->places[place].id, 0u);
 }
 
-// A reader that died while it copied: its ticket says "taken" for ever.
+// A reader has died while it copied: its ticket says "taken" for ever.
 TEST_F(CmEventPageTest, AReaderThatDiedKeepsItsPlaceOnly) {
   const auto first = push(1);
   page_->tickets[*first % kCmTickets].fetch_add(1);  // ready becomes taken

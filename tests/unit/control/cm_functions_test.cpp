@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which function of librdmacm a command stands for.
+// Tests which function of librdmacm a command stands for.
 #include "verbena/control/cm_functions.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Every message comes back as it went, and no shortened, lengthened or damaged one gets through as
-// something that was never there.
+// Every message comes back as it was sent, and a shortened, lengthened or damaged message is never
+// read as more than was sent.
 #include "verbena/control/codec.hpp"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TYPED_TEST(CodecTest, NoLongerOneIsTaken) {
   EXPECT_FALSE(decode<TypeParam>(payload_of(packet)).ok());
 }
 
-// Damage either is noticed or gives another value; it never costs more memory than was sent.
+// Damage is noticed or gives another value. It never costs more memory than was sent.
 TYPED_TEST(CodecTest, DamageDoesNoHarm) {
   const std::vector<std::uint8_t> good = encode(sample<TypeParam>(), 1);
   Random random(42);
@@ -97,10 +97,10 @@ TEST(Codec, HeadersThatAreNone) {
   bad[0] ^= 1;
   EXPECT_FALSE(decode_header(bad).ok());
   bad = good;
-  bad[12] = 1;  // a byte that is not there
+  bad[12] = 1;  // promises a byte that is missing
   EXPECT_FALSE(decode_header(bad).ok());
   bad = good;
-  bad[4] = 77;  // another version is for the caller to answer
+  bad[4] = 77;  // a foreign version is for the caller to answer
   ASSERT_TRUE(decode_header(bad).ok());
   EXPECT_EQ(decode_header(bad)->version, 77);
 }
@@ -115,7 +115,7 @@ TEST(Codec, ABoolIsZeroOrOne) {
   EXPECT_FALSE(decode<SetPort>(std::vector<std::uint8_t>{0, 0, 0, 0, 2}).ok());
 }
 
-// A list as long as a message may carry stays below the size of a packet.
+// A list with the most elements that a message may carry stays below the size of a packet.
 TEST(Codec, FullMessagesFit) {
   StatusReport report;
   report.qps.objects.assign(StatusReport::kMostInOne, sample_qp());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a context tells goes through shared memory: in order, bounded, and believed by nobody.
+// A context's records go through shared memory: in order, bounded, and never trusted by the reader.
 #include "verbena/control/journal_ring.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class JournalRingTest : public ::testing::Test {
     record.wr_id = id;
     return ring_->put(record, text);
   }
-  // The number and the text of the next one; 0: there is none.
+  // Returns the number and the text of the next record; number 0: there is none.
   std::pair<std::uint64_t, std::string> take() {
     JournalRecord record;
     std::string text;

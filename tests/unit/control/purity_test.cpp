@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The control room is linked into strangers' programs: it must not run code when it is loaded, and
-// not bring streams or threads along.
+// The control room is linked into foreign programs. It must not run code when it is loaded, and
+// must not bring streams or threads along.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One message of every type with something in every field, for tests and for the fuzzer.
+// One message of every type with a value in every field, for tests and for the fuzzer.
 #pragma once
 
 #include <tuple>
@@ -179,7 +179,7 @@ inline void fill(Resources& m) {
   const CmIdResource id{"verbena0", 0x8001, 12, 0x4001, 2, 5, 0x0106, {2, 0, 0x1b, 0x58}, {}};
   m = {false, {context}, 7, {id}};
 }
-// Those without fields.
+// Messages without fields.
 template <typename Message>
 void fill(Message&) {}
 

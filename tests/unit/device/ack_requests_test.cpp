@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which packets request an acknowledgement: of those that go in one turn the last, and not each
-// message's; but none is left without one behind it.
+// Tests which packets request an acknowledgement. Messages that are sent in one turn have one
+// request, at the end. No packet is left without a request behind it.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t kMtu = 4096;
 constexpr std::uint32_t kMost = 15;  // in a batch
 
-// The window is 64 packets, half of which go without an ACK request amid them.
+// The window is 64 packets. Half of it is sent without an ACK request in between.
 class AckRequests : public TwoHosts {
  protected:
   AckRequests() : TwoHosts(Mtu::k4096) {
@@ -35,7 +35,7 @@ class AckRequests : public TwoHosts {
     post(*left_qp, write_of(sge));
   }
   void ring() { left.device.doorbell(*left_qp, ++time); }
-  // Since the last time: each batch, each packet.
+  // Returns the batches that were sent since the last call, with one character for each packet.
   std::vector<std::string> sent() { return std::exchange(batches, {}); }
   using Batches = std::vector<std::string>;
 
@@ -79,7 +79,7 @@ TEST_F(AckRequests, WhoeverSendsOnAndOnMakesSomeAmidIt) {
   EXPECT_EQ(all, expected);
 }
 
-// Which was to request the ACK for both.
+// The message that fails here would have requested the ACK for both.
 TEST_F(AckRequests, WhenTheNextFailsHereOneGoesForThoseBeforeIt) {
   post_write(kMost);
   queue::Sge sge = piece(kMtu);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Payloads that stay where they are until their batch was sent: which do, that they are pinned so
-// long and no longer, and that what arrives is the same.
+// Payloads that are borrowed until their batch was sent: which payloads are, that their memory is
+// pinned exactly that long, and that the right bytes arrive.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -64,7 +64,7 @@ TEST_F(Borrowed, ShortInlineAndScatteredPayloadsAreNot) {
   expect_arrived(64);
 }
 
-// It completes when it is sent, after which its buffer is the application's.
+// A UC request completes when it is sent. After that its buffer belongs to the application.
 TEST_F(Borrowed, NothingIsThatNobodyAcknowledges) {
   qp::QueuePair* from = left.create_qp(Transport::kUc);
   qp::QueuePair* to = right.create_qp(Transport::kUc);
@@ -82,7 +82,7 @@ TEST_F(Borrowed, NothingIsThatNobodyAcknowledges) {
   right.device.destroy_qp(to);
 }
 
-// A last one that is short is not.
+// The last packet is not borrowed, because it is short.
 TEST_F(Borrowed, AnswersToReadsAre) {
   left.bytes.assign(kMemory, 0);
   left.travels.borrowed_least = wire::Path::Packing::kNever;
@@ -98,7 +98,7 @@ TEST_F(Borrowed, AnswersToReadsAre) {
   EXPECT_TRUE(right.device.memory().deregister(right.key).ok());
 }
 
-// On a path with checksums: what is changed between sum and sending would be dropped.
+// On a path with checksums, a payload that changes between sum and sending would be dropped.
 TEST_F(Borrowed, NothingIsThatIsSealed) {
   left.travels.is_sealed = true;
   const queue::Sge sge = piece(3 * kMtu + 101);
@@ -123,7 +123,7 @@ TEST_F(Borrowed, NorIsAnAnswerThatIsSealed) {
   expect_arrived(sge.length);
 }
 
-// Whoever wants to withdraw it meanwhile waits so long, and no longer.
+// A thread that withdraws borrowed memory waits until the batch was sent, and no longer.
 class BorrowedMemory : public Borrowed {
  protected:
   BorrowedMemory() { count_borrowed(right); }
@@ -131,7 +131,7 @@ class BorrowedMemory : public Borrowed {
     if (other_.joinable()) other_.join();
   }
 
-  // With the first batch that this one sends.
+  // Withdraws the memory while the host sends its first batch.
   void withdraw_while_sending(Host& host) {
     host.on_send = [this, &host, see = host.on_send](const wire::TxBatch& batch) {
       see(batch);
@@ -140,7 +140,7 @@ class BorrowedMemory : public Borrowed {
         EXPECT_TRUE(host.device.memory().deregister(host.key).ok());
         is_gone_ = true;
       });
-      // It has begun: from here on nothing keeps it but what the batch has pinned.
+      // The withdrawal has begun. From here on only the pins of the batch delay it.
       while (is_open(host)) std::this_thread::yield();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       EXPECT_FALSE(is_gone_);
@@ -180,7 +180,7 @@ TEST_F(BorrowedMemory, OfAnAnswerIsToo) {
   carry_out_and_expect(sge.length);
 }
 
-// Every buffer is pinned by itself, those that alternate anew each time.
+// Every buffer is pinned on its own; buffers that alternate are pinned anew each time.
 TEST_F(Borrowed, AreAsManyAsABatchTakes) {
   for (std::uint32_t i = 0; i < 100; ++i) {
     queue::Sge sge = piece(520);
@@ -198,7 +198,7 @@ TEST_F(Borrowed, AreAsManyAsABatchTakes) {
   EXPECT_TRUE(left.device.memory().deregister(left.key).ok());
 }
 
-// What has its place in the order may withdraw memory, and would wait for its own batch.
+// A local request in the queue may withdraw memory, and would wait for its own batch.
 TEST_F(Borrowed, NothingIsAnyMoreWhenALocalRequestRuns) {
   const queue::Sge sge = piece(2 * kMtu);
   memory::RegionRequest region;

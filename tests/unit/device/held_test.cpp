@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Acknowledgements that wait for the application to post: when they do, with what they travel, and
-// that nothing is pending for long.
+// Acknowledgements that wait for the application to post: when they do, what they travel with, and
+// that none is pending for long.
 #include <gtest/gtest.h>
 
 #include "host.hpp"
@@ -14,7 +14,7 @@ using device::Device;
 constexpr TimeNs kHop = 1'000;
 constexpr TimeNs kLong = 100'000;
 
-// Each side writes into the other's memory; time is what the test says.
+// Each side writes into the other's memory. The test sets the time.
 class Held : public TwoHosts {
  protected:
   void write(Host& from, qp::QueuePair& qp) {
@@ -31,7 +31,7 @@ class Held : public TwoHosts {
     }
     from.device.doorbell(qp, time);
   }
-  // What is under way from the right, and is taken away.
+  // Takes what the right has sent, and returns how many packets there were.
   std::size_t from_right() {
     time += kHop;
     return left.receive(time, Acknowledge::kNow);
@@ -44,8 +44,8 @@ class Held : public TwoHosts {
     queue::Completion c;
     return left.send_cq.poll_one(c) && c.status == queue::Status::kSuccess;
   }
-  // The left writes, the right's thread takes it, and its application answers after `pause`.
-  // Whether the acknowledgement had waited for that.
+  // The left writes, the right's thread takes it, and the right's application answers after
+  // `pause`. Returns whether the acknowledgement waited for the answer.
   bool exchange(Acknowledge how, TimeNs pause = kHop) {
     write(left, *left_qp);
     right_receives(how);
@@ -61,7 +61,7 @@ class Held : public TwoHosts {
     while (!exchange(Acknowledge::kUnlessAnswered)) {
     }
   }
-  // The left writes and no answer comes: whether the acknowledgement waited, and then came.
+  // The left writes and gets no answer. Returns whether the acknowledgement waited before it came.
   bool left_writes_in_vain() {
     write(left, *left_qp);
     right_receives(Acknowledge::kUnlessAnswered);
@@ -95,7 +95,7 @@ TEST_F(Held, WaitForAnAnswerThatComesSoon) {
   for (int i = 0; i < 50; ++i) ASSERT_TRUE(exchange(Acknowledge::kUnlessAnswered));
 }
 
-// One datagram after the other, both sent by the same call.
+// The acknowledgement and the answer are two datagrams that one call sends.
 TEST_F(Held, TravelWithTheAnswer) {
   learn();
   write(left, *left_qp);
@@ -112,7 +112,7 @@ TEST_F(Held, AreNotOwedForLong) {
   EXPECT_TRUE(left_has_completion());
 }
 
-// How much dearer each is: provider_test.ThreadSpinTest, by the same rule.
+// provider_test.ThreadSpinTest tests by the same rule how the cost of each wait in vain grows.
 TEST_F(Held, AWaitInVainIsNotRepeatedAtOnce) {
   learn();
   ASSERT_TRUE(left_writes_in_vain());
@@ -126,7 +126,7 @@ TEST_F(Held, GoAtOnceForWhoSaysNow) {
   for (int i = 0; i < 10; ++i) ASSERT_FALSE(exchange(Acknowledge::kNow));
 }
 
-// Two that write at the same time and wait for each other: neither does for long.
+// Two hosts that write at the same time and wait for each other do not wait for long.
 TEST_F(Held, DoNotWaitForEachOther) {
   learn();
   for (int i = 0; i < 5; ++i) {
@@ -147,7 +147,7 @@ TEST_F(Held, DoNotWaitForEachOther) {
   EXPECT_TRUE(right.send_cq.poll_one(c));
 }
 
-// What was posted while requests are under way goes in a later round, and takes it along.
+// A request that is posted while requests are under way goes in a later round, with the ACK.
 TEST_F(Held, TravelWithWhatWasDeferred) {
   learn();
   write(left, *left_qp);

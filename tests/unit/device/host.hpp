@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An engine for tests that say themselves when it receives, and what time it is then.
+// An engine for tests that decide when it receives, and what time it is then.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kAll =
     memory::kLocalWrite | memory::kRemoteWrite | memory::kRemoteRead | memory::kRemoteAtomic;
 inline constexpr std::size_t kMemory = 1 << 16;
 
-// A device with an inbox that the other one fills, from any thread.
+// A device with an inbox, which its peer fills from any thread.
 class Host final : public wire::Transmitter, public queue::EventSink {
  public:
   explicit Host(std::uint32_t index, std::uint64_t loses_each_one_in = 0)
@@ -81,8 +81,8 @@ class Host final : public wire::Transmitter, public queue::EventSink {
   void on_completion_event(void*) noexcept override {}
   void on_async_event(queue::AsyncEvent, void*) noexcept override {}
 
-  // One round of the receiving thread: how many packets there were. Under one lock, or a queue pair
-  // could be destroyed while it has something to send.
+  // One round of the receiving thread. Returns how many packets there were. It holds one lock
+  // throughout, because otherwise a queue pair could be destroyed while it has something to send.
   std::size_t receive(TimeNs time, device::Acknowledge acknowledge) {
     const Guard guard(device.receive_lock());
     const std::size_t count = take_in_locked(time);
@@ -90,7 +90,7 @@ class Host final : public wire::Transmitter, public queue::EventSink {
     device.handle_timeouts(time);
     return count;
   }
-  // The first half of it.
+  // Does only the first half of a round.
   void take_in(TimeNs time) {
     const Guard guard(device.receive_lock());
     take_in_locked(time);
@@ -113,7 +113,7 @@ class Host final : public wire::Transmitter, public queue::EventSink {
 
   Host* peer = nullptr;
   wire::Path::Packing travels;
-  std::function<void(const wire::TxBatch&)> on_send;  // sees what goes
+  std::function<void(const wire::TxBatch&)> on_send;  // sees each batch
   const std::uint64_t loses_each;
   IpAddress address;
   std::atomic<TimeNs> now{1'000'000};
@@ -151,14 +151,14 @@ inline void bring_up(Host& host, qp::QueuePair& qp, Host& peer, qp::QueuePair& t
   modify(a, kMaskState | kMaskPath | kMaskPathMtu | kMaskDestQpn | kMaskRqPsn |
                 (is_rc ? kMaskMaxDestRdAtomic | kMaskMinRnrTimer : 0));
   a.state = State::kRts;
-  a.timeout = 0;  // the clock here runs as fast as the machine lets it: no limit
+  a.timeout = 0;  // no limit, because the clock here runs as fast as the machine
   a.retry_count = a.rnr_retry = 7;
   a.max_rd_atomic = 4;
   modify(a, kMaskState | kMaskSqPsn |
                 (is_rc ? kMaskTimeout | kMaskRetryCount | kMaskRnrRetry | kMaskMaxRdAtomic : 0));
 }
 
-// Two of them, each with a queue pair that is connected to the other's.
+// Two hosts, each with a queue pair that is connected to the other's.
 class TwoHosts : public testing::Test {
  protected:
   explicit TwoHosts(Mtu mtu = Mtu::k256) {
@@ -176,7 +176,7 @@ class TwoHosts : public testing::Test {
     const Guard guard(qp.lock());
     ASSERT_EQ(qp.post_send(r), requester::Posted::kOk);
   }
-  // Until there is nothing more to receive.
+  // Exchanges packets until nothing is left to receive.
   void exchange() {
     for (std::size_t moved = 1; moved != 0;) {
       moved = right.receive(++time, device::Acknowledge::kNow);
@@ -189,7 +189,7 @@ class TwoHosts : public testing::Test {
   void expect_arrived(std::size_t length) {
     EXPECT_EQ(std::memcmp(left.bytes.data(), right.bytes.data(), length), 0);
   }
-  // From the left's memory into the right's.
+  // A WRITE from the left's memory into the right's.
   queue::SendRequest write_of(const queue::Sge& sge) {
     queue::SendRequest r;
     r.opcode = queue::WorkOpcode::kWrite;
@@ -199,7 +199,7 @@ class TwoHosts : public testing::Test {
     r.remote_key = right.key;
     return r;
   }
-  // The other way.
+  // A READ from the right's memory into the left's.
   queue::SendRequest read_of(const queue::Sge& sge) {
     queue::SendRequest r = write_of(sge);
     r.opcode = queue::WorkOpcode::kRead;
@@ -208,7 +208,7 @@ class TwoHosts : public testing::Test {
   queue::Sge piece(std::uint32_t length) {
     return {reinterpret_cast<std::uint64_t>(left.bytes.data()), length, left.key};
   }
-  // From the left.
+  // Returns how many requests of the left have completed.
   std::size_t completed(queue::Status status = queue::Status::kSuccess) {
     std::size_t count = 0;
     for (queue::Completion c; left.send_cq.poll_one(c); ++count) EXPECT_EQ(c.status, status);

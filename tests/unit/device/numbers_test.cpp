@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which numbers queue pairs get: each once, none soon again, and in no order that could be guessed.
+// Tests which numbers queue pairs get: each once, none again soon, in an order that is hard to
+// guess.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +36,7 @@ TEST(NumberPoolTest, ReservedOnesAreNeverGiven) {
   EXPECT_FALSE(pool.take());
 }
 
-// A late packet of an old connection finds nobody: all others come before.
+// A late packet of an old connection finds no queue pair, because all other numbers come first.
 TEST(NumberPoolTest, ANumberThatWasGivenBackRestsUntilAllOthersHadTheirTurn) {
   UnpredictableRandom random(3);
   NumberPool pool(random, 0);
@@ -62,7 +63,7 @@ TEST(NumberPoolTest, TheirOrderIsTheSeeds) {
   EXPECT_NE(taken(c, 100), of_a);
 }
 
-// Neither from one to the next nor over several is there a step that comes again and again.
+// No step between one number and the next, or over several numbers, repeats often.
 TEST(NumberPoolTest, NoStepIsUsual) {
   UnpredictableRandom random(6);
   NumberPool pool(random, 0);

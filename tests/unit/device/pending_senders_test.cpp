@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who is to send, in which order, and who is not yet.
+// Tests which queue pairs are to send, in which order, and which are not yet.
 #include "verbena/device/pending_senders.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 using Qps = std::vector<qp::QueuePair*>;
 constexpr TimeNs kHold = qp::HeldAck::kHold;
 
-// Lists of its own, beside those of the device that the queue pairs are of.
+// Tests a list of its own, beside the one in the device that owns the queue pairs.
 class PendingSendersTest : public testing::Test {
  protected:
   ~PendingSendersTest() override {
@@ -24,7 +24,7 @@ class PendingSendersTest : public testing::Test {
     host_.peer = &host_;
     return *host_.create_qp();
   }
-  // Its acknowledgement is held from now on: twice the application has posted soon.
+  // Holds the queue pair's acknowledgement: twice the application has posted soon.
   void hold(qp::QueuePair& qp) {
     for (int i = 0; i < 2; ++i) {
       qp.held.goes_alone(now_);

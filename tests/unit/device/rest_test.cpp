@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where packets of any lengths go at once: what a full datagram leaves of a message waits for the
-// next message, as long as answers are due that would bring it its turn.
+// Where packets of any lengths go in one datagram, the rest of a message that a full datagram
+// leaves waits for the next message, as long as answers are due that would send it.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -31,7 +31,7 @@ class Rest : public TwoHosts {
     }
     left.device.doorbell(*left_qp, ++time);
   }
-  // Since the last time.
+  // Returns the sizes of the batches since the last call.
   std::vector<std::size_t> sent() { return std::exchange(batches, {}); }
   using Sizes = std::vector<std::size_t>;
 
@@ -43,7 +43,7 @@ TEST_F(Rest, OfAMessageOfItsOwnGoes) {
   EXPECT_EQ(sent(), (Sizes{kMost, 1}));
 }
 
-// Answers to READs fill datagrams as requests do, though the first packet and the last are longer.
+// READ responses fill datagrams as requests do, though their first and last packets are longer.
 TEST_F(Rest, OfAnAnswerGoes) {
   left.travels.is_bundled = false;
   right.travels.is_bundled = true;
@@ -64,12 +64,12 @@ TEST_F(Rest, WaitsForTheNextMessage) {
   EXPECT_EQ(sent(), (Sizes{kMost}));
   post(5);
   EXPECT_EQ(sent(), Sizes{});
-  // So much goes on its own.
+  // Seven packets go at once.
   post(7);
   EXPECT_EQ(sent(), (Sizes{14}));
 }
 
-// Each is a part of a datagram only.
+// Each message is only a part of a datagram.
 TEST_F(Rest, ShortMessagesWaitUntilTheyFillADatagram) {
   post(2);
   EXPECT_EQ(sent(), (Sizes{2}));
@@ -102,7 +102,7 @@ TEST_F(Rest, WaitsOnWhileTheApplicationPosts) {
   EXPECT_EQ(sent(), Sizes{});
   post();
   EXPECT_EQ(sent(), (Sizes{kMost}));
-  // Nothing is due any more that would bring it a turn.
+  // No answer is due any more that would send the rest.
   right.receive(++time, Acknowledge::kNow);
   left.receive(++time, Acknowledge::kNowForPoster);
   EXPECT_EQ(sent(), (Sizes{2}));

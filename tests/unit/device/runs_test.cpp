@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Packets that came as one buffer with the acknowledgement before them: taken in with it, first the
-// acknowledgement, with the results and the counts of all of them.
+// Packets that came in one buffer with the acknowledgement before them. The acknowledgement is
+// handled first, and results and counters are those of single packets.
 #include <gtest/gtest.h>
 
 #include "host.hpp"
@@ -13,8 +13,7 @@ using Packets = std::deque<std::vector<std::uint8_t>>;
 
 class Answered : public TwoHosts {
  public:
-  // The left has written, and the right has written back so often: its pending ACK, then its
-  // packets.
+  // The left writes, and the right writes `count` times. Returns the right's ACK and packets.
   Packets answer(std::size_t count) {
     write(left, *left_qp, right);
     left.device.doorbell(*left_qp, ++time);
@@ -24,7 +23,7 @@ class Answered : public TwoHosts {
     right.receive(++time, Acknowledge::kNow);
     return std::exchange(left.inbox, {});
   }
-  // As the link hands over what came in one buffer, each with room for its ICRC behind it.
+  // Hands over packets as the link does with one buffer: each has room for its ICRC behind it.
   void take_together(Packets packets) {
     const auto ack = wire::PiggybackedAck::of(packets[0], packets[1]);
     if (!ack) return take_one_by_one(packets);
@@ -101,11 +100,11 @@ TEST(TakenTogether, AnAcknowledgementAndTheAnswersBehindItAreAsManyPackets) {
   }
 }
 
-// What cannot be piggybacked is looked at for itself, and dropped for itself.
+// An ACK that cannot be piggybacked is handled on its own, and dropped on its own.
 TEST(TakenTogether, AnAcknowledgementThatIsDamagedIsDroppedAlone) {
   Answered one, other;
   const auto damaged = [](Packets packets) {
-    packets[0][1] |= 1;  // a version that nobody has
+    packets[0][1] |= 1;  // an unknown version
     return packets;
   };
   one.take_together(damaged(one.answer(1)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// SRQs that are found by number.
+// SRQs, which are found by number.
 #include "verbena/device/shared_receives.hpp"
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ TEST_F(SharedReceivesTest, AFullSlotTakesNoMoreUntilThereIsAnother) {
   }
   const auto late = make(1);
   EXPECT_FALSE(shared_.add(*late));
-  shared_.remove(*late);  // has no number: takes none from others
+  shared_.remove(*late);  // has no number, and takes none from others
   EXPECT_FALSE(shared_.add(*late));
   shared_.remove(*all[5]);
   EXPECT_TRUE(shared_.add(*late));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Payloads that are summed while they are copied into a batch: that the sums are those of what is
-// sent, that the memory is let go, and that a buffer which is not usable ends as it always does.
+// Payloads that are summed while they are copied into a batch: the sums are those of what is sent,
+// the memory is released, and a buffer that is not usable gives the usual error.
 #include <gtest/gtest.h>
 
 #include "host.hpp"
@@ -31,7 +31,7 @@ class Summed : public TwoHosts {
     const auto payload = batch.bytes_of(p).last(p.summed);
     EXPECT_EQ(p.sum, wire::crc32(0, payload.data(), payload.size()));
   }
-  // What there is to send, in as many turns as it takes.
+  // Sends what there is to send, in as many turns as needed.
   void transmit() {
     left.device.doorbell(*left_qp, time);
     for (std::uint64_t before = ~sent; before != sent;) {
@@ -73,7 +73,7 @@ TEST_F(Summed, MemoryIsPinnedNoLongerThanItIsRead) {
   const queue::Sge sge = piece(kMtu);
   post(*left_qp, write_of(sge));
   transmit();
-  // Waits for whoever is at it.
+  // Waits for any thread that still uses the memory.
   EXPECT_TRUE(left.device.memory().deregister(left.key).ok());
   exchange();
   EXPECT_EQ(completed(), 1u);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The device under several threads at once, as an application and its progress thread are: some
-// post and poll on several queue pairs, one receives for each device, one changes states, regions
-// and queue pairs. ThreadSanitizer is the judge of most of it; what is checked here is that every
-// request completes once.
+// The device under several threads at once, like an application and its progress thread: some post
+// and poll on several queue pairs, one receives for each device, and one changes states, regions
+// and queue pairs. ThreadSanitizer judges most of it. The test itself checks that every request
+// completes once.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -19,8 +19,7 @@ constexpr std::size_t kThreads = 3;
 constexpr std::uint64_t kPerThread = 1500;
 constexpr std::uint64_t kLosesEach = 50;
 
-// What an atomic brings goes where nothing is sent from: the memory is the program's, and so would
-// the race be.
+// An atomic's result goes to memory from which nothing is sent, because the test must not race.
 bool post(Host& host, qp::QueuePair& qp, Host& peer, std::uint64_t id, std::uint64_t slot) {
   const bool brings = id % 4 == 2;
   const queue::Sge sge{
@@ -60,7 +59,7 @@ class Threads : public testing::Test {
     for (Host* host : {&a, &b}) {
       receivers.emplace_back([host, this] {
         while (!stop) {
-          // Its clock is the number of rounds.
+          // The host's clock counts the rounds.
           const TimeNs time = host->now.fetch_add(20'000) + 20'000;
           const auto how = time / 20'000 % 2 == 0 ? device::Acknowledge::kNow
                                                   : device::Acknowledge::kUnlessAnswered;
@@ -79,7 +78,7 @@ class Threads : public testing::Test {
     for (auto& t : receivers) t.join();
     receivers.clear();
   }
-  // Receives for the SENDs, again and again.
+  // Keeps posting receives for the SENDs.
   void keep_receiving() {
     queue::Completion c;
     const queue::Sge sge{reinterpret_cast<std::uint64_t>(b.bytes.data()), 512, b.key};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// any_messages [--seed FIRST] [--seeds N]: a whole emulator in this process, and clients that send
-// it every message of the protocol in any order: well-formed, with numbers that it gave out, that
-// are guessed or long gone. They do not always read, and end at any time. After each seed whoever
-// comes is answered.
+// any_messages [--seed FIRST] [--seeds N]: runs a whole emulator in this process. Clients send it
+// every message of the protocol in any order: well-formed, with numbers that it gave out, that are
+// guessed or that are outdated. They do not always read, and end at any time. After each seed the
+// emulator must still answer a new client.
 #include <netinet/in.h>
 #include <rdma/rdma_user_cm.h>
 #include <spdlog/spdlog.h>
@@ -36,7 +36,7 @@ constexpr int kSteps = 1500;
 constexpr std::size_t kClients = 6;
 constexpr int kPatienceMs = 60'000;
 
-// Fills in what a message has: mostly what others have named before, so that it means something.
+// Fills in the fields of a message, mostly with values from other messages to give it a meaning.
 class Filler {
  public:
   explicit Filler(Random& random) : random_(random) {}
@@ -133,7 +133,7 @@ class Clients {
     open.network = control::network_namespace();
     send(client, open);
   }
-  // What the emulator says has numbers that answers to it name.
+  // Remembers numbers from the emulator's messages, because later messages name them.
   void read(control::Channel& client) {
     while (const auto in = control::receive_packet(client.fd(), MSG_DONTWAIT)) {
       fill_.remember(in->header.sequence);
@@ -234,7 +234,7 @@ class Clients {
         return written(RDMA_USER_CM_CMD_ACCEPT, body);
       }
       default: {
-        // Of the others most name the ID in one of the first words.
+        // Most other commands name the ID in one of the first words.
         std::array<std::uint32_t, 98> body{};
         for (std::size_t i = 0; i < 4; ++i) body[i] = any_id();
         const bool is_simple = random_.below(2) == 0;
@@ -251,7 +251,7 @@ class Clients {
   std::array<control::Channel, kClients> clients_;
 };
 
-// What is wrong afterwards; null: nothing.
+// Plays a seed. Returns what is wrong afterwards; null: nothing.
 const char* play(const std::string& dir, std::uint64_t seed) {
   { Clients(dir, seed).play(); }
   auto asker = control::connect_to_daemon(dir);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which contexts are captured, from when on, and until when.
+// Tests which contexts are captured, from when on, and until when.
 #include "capture_broker.hpp"
 
 #include "client_fixture.hpp"
@@ -21,7 +21,7 @@ class CaptureBrokerTest : public ClientsTest {
     request.device = device;
     captures_->on_request(*command.session, incoming(request, sequence));
   }
-  // Of one device, and the command has been told of the emulator itself.
+  // Starts a capture of device "a" and reads what the command is told about the emulator itself.
   void start_at_a(const Client& command) {
     start(command, "a");
     EXPECT_EQ(heard<CaptureSource>(command).first.program, "verbenad");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Clients for the tests of the server's parts: each has a real session, at whose other end the test
-// reads what the client is told. The event loop is one whose clock the test sets.
+// Clients for the tests of the server's parts. Each has a real session; the test reads at its other
+// end what the client is told. The test sets the clock of the event loop.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ class FakeReactor final : public Reactor {
   }
   void at_end_of_turn(std::function<void()> then) override { posted_.push_back(std::move(then)); }
 
-  // All that can happen without waiting.
+  // Does all that can happen without waiting.
   void run() {
     while (turn()) {
     }
@@ -64,7 +64,7 @@ class FakeReactor final : public Reactor {
     }
     now_ = end;
   }
-  // As epoll does where the user has too many watches.
+  // Fails to watch, as epoll does if the user has too many watches.
   void refuse_to_watch() { refuses_ = true; }
   std::size_t timers() const { return timers_.size(); }
   std::size_t watched() const { return readable_.size(); }
@@ -106,11 +106,11 @@ class FakeReactor final : public Reactor {
 
 struct Client {
   Session* session;
-  control::UniqueFd fd;  // the program's end
+  control::UniqueFd fd;  // the end that the program has
   Session::Id id;
 };
 
-// Two devices, `a` and `b`, and clients of them.
+// Two devices, `a` and `b`, and their clients.
 class ClientsTest : public ::testing::Test {
  protected:
   static constexpr std::uint32_t kPid = 4711;
@@ -154,7 +154,7 @@ class ClientsTest : public ::testing::Test {
     clients_.add_context(*client.session);
     return client;
   }
-  // As the server does it; the parts that the test is about are told by the test.
+  // Removes the client as the server does. The test itself tells the part that it tests.
   void disconnect(const Client& client) {
     const auto session = clients_.remove(client.id);
     if (!session->context) return;
@@ -170,7 +170,7 @@ class ClientsTest : public ::testing::Test {
     in.payload.assign(packet.begin() + control::kHeaderSize, packet.end());
     return in;
   }
-  // The next that the client is told, and its number; it has to be of this type.
+  // Returns the next message for the client, and its number. Its type must be `Message`.
   template <typename Message>
   static std::pair<Message, std::uint32_t> heard(const Client& client) {
     const auto in = control::receive_packet(client.fd.get(), MSG_DONTWAIT);
@@ -183,7 +183,7 @@ class ClientsTest : public ::testing::Test {
     EXPECT_TRUE(message.ok());
     return {message ? *message : Message{}, in->header.sequence};
   }
-  // The error by which the request of this number was refused.
+  // Returns the error with which request `sequence` was refused.
   static int refusal(const Client& client, std::uint32_t sequence) {
     const auto [refused, number] = heard<control::Refused>(client);
     EXPECT_EQ(number, sequence);

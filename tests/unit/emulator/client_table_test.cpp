@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who is found by a number, a slot or an address, and who not any more.
+// Tests which clients a number, a slot or an address leads to, and until when.
 #include "client_table.hpp"
 
 #include "client_fixture.hpp"
@@ -25,7 +25,7 @@ TEST_F(ClientTableTest, WhoHasGoneIsNotFoundAndHearsNothing) {
   EXPECT_NE(connect().id, client.id);
 }
 
-// Memory or a descriptor may be wanting anywhere.
+// Memory or a descriptor may be missing at any point.
 TEST_F(ClientTableTest, AMessageThatCannotBeCarriedOutEndsItsClientAlone) {
   const Client unlucky = connect();
   const Client other = connect();

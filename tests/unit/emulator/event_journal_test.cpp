@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What readers of events are sent, and when; how much of one context is taken in a turn.
+// What readers of events are sent, and when; how many records of one context are taken in a turn.
 #include "event_journal.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class EventJournalTest : public ClientsTest {
   void note(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) journal_.note(R"({"kind":"test"})");
   }
-  // All pages that the reader has been sent.
+  // Returns the text of all pages that the reader has been sent.
   static std::string text(const Client& reader) {
     std::string all;
     while (true) {
@@ -90,7 +90,7 @@ TEST_F(EventJournalTest, OneQuestionOfAReaderAtATime) {
   EXPECT_EQ(refusal(reader, 2), EBUSY);
 }
 
-// However fast a program asks: within a question others are heard, and none of them within another.
+// However fast a program asks, a question is never handled within another question.
 TEST_F(EventJournalTest, QuestionsThatWaitAreNotHeardWithinEachOther) {
   constexpr int kQuestions = 50;
   const Client context = connect_context();
@@ -118,7 +118,7 @@ TEST_F(EventJournalTest, AReaderThatDoesNotReadHasOnePageUnderWay) {
   const Client reader = connect();
   ask(reader, 0, true);
   heard<JournalText>(reader);
-  // More than its socket holds.
+  // The events are more than the reader's socket holds.
   const std::string event = R"({"text":")" + std::string(30'000, 'x') + "\"}";
   constexpr std::size_t kEvents = 200;
   for (std::size_t i = 0; i < kEvents; ++i) {

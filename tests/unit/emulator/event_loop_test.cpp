@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a handler that fails leaves behind.
+// What remains after a handler has failed.
 #include "event_loop.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What contexts are told of a change of faults, and when its asker hears that it is in force.
+// What contexts are told of a change of faults, and when its asker learns that it is in force.
 #include "fault_changes.hpp"
 
 #include "client_fixture.hpp"
@@ -104,7 +104,7 @@ TEST_F(FaultChangesTest, OfOneQueuePairItsDeviceIsChangedIfThereIsSuchAQueuePair
   EXPECT_EQ(changes_, 1);
   EXPECT_FALSE(fabric_->find("b")->faults().in_force().empty());
   EXPECT_TRUE(fabric_->find("a")->faults().in_force().empty());
-  // What is taken away may be of one that is no more.
+  // A fault may be removed for a queue pair that no longer exists.
   change.clear = true;
   ask(asker, change, 2);
   EXPECT_TRUE(fabric_->find("b")->faults().in_force().empty());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whom an importer gets its objects from, and what both are told when the other one changes or
-// goes.
+// Tests from which context an importer gets its objects, and what both are told when the other one
+// changes or goes.
 #include "imports.hpp"
 
 #include <sys/un.h>
@@ -24,7 +24,7 @@ class ImportsTest : public ClientsTest {
     imports_.on_import(*importer.session,
                        incoming(control::Import{owner, control::ObjectKind::kRegion, 7}, sequence));
   }
-  // One region, from a context with the name that the importer uses.
+  // Imports one region from the context with the name that the importer uses.
   void import_one(const Client& importer, const Client& owner) {
     import(importer, name_, 5);
     const auto query = heard<control::ExportQuery>(owner).first;

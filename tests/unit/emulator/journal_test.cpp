@@ -37,7 +37,7 @@ TEST(Journal, ReadInPages) {
     EXPECT_LE(page.size(), 50u);
   }
   EXPECT_EQ(all, wanted);
-  // One that is longer than a page is a page.
+  // A line that is longer than a page is a page of its own.
   after = 7;
   EXPECT_EQ(journal.read(after, 1), line(8));
 }
@@ -54,7 +54,7 @@ TEST(Journal, WhatIsKeptNoMoreIsTold) {
   EXPECT_EQ(journal.read(after, 1), line(11));
 }
 
-// The longest that there is: 64 rules of 400 characters.
+// The longest event: 64 rules of 400 characters.
 TEST(Journal, AFaultOfManyRulesIsAPageOfItsOwn) {
   Journal journal;
   journal.add(object(1));
@@ -64,7 +64,7 @@ TEST(Journal, AFaultOfManyRulesIsAPageOfItsOwn) {
   std::uint64_t after = 0;
   EXPECT_EQ(journal.read(after, 1000), line(1));
   EXPECT_EQ(journal.read(after, 1000), "{\"seq\":2," + rules.substr(1) + "\n");
-  // What fits into no message is counted.
+  // An event that fits into no message is counted as lost.
   journal.add("{\"rules\":\"" + std::string(64 * 1024, 'x') + "\"}");
   EXPECT_NE(journal.read(after, 1000).find("\"kind\":\"lost\""), std::string::npos);
 }

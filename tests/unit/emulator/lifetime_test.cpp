@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// When an emulator that was started on demand ends, and what keeps it.
+// When an emulator that was started on demand ends, and what keeps it running.
 #include "lifetime.hpp"
 
 #include <sys/prctl.h>
@@ -14,7 +14,7 @@ namespace {
 
 class LifetimeTest : public ClientsTest {
  protected:
-  // A process that runs until it is killed, or this one ends.
+  // Starts a process that runs until it is killed, or until this one ends.
   static pid_t start_process() {
     const pid_t pid = ::fork();
     if (pid == 0) {
@@ -24,7 +24,7 @@ class LifetimeTest : public ClientsTest {
     }
     return pid;
   }
-  // Of which the parent has heard only after `then`.
+  // Kills a process. Its parent reaps it only after the event loop has run.
   void kill_process(pid_t pid) {
     ::kill(pid, SIGKILL);
     siginfo_t info{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who is accepted, and what those are told who are turned away.
+// Tests which clients are accepted, and what a client is told that is turned away.
 #include "listener.hpp"
 
 #include <fcntl.h>
@@ -68,7 +68,7 @@ TEST_F(ListenerTest, AProcessWithItsShareIsTurnedAway) {
   EXPECT_EQ(reason(client), EMFILE);
 }
 
-// No more descriptors than `most` as long as it lives.
+// Limits the process to `most` descriptors while it lives.
 class Limited {
  public:
   explicit Limited(rlim_t most) {

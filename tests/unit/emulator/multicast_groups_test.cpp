@@ -7,7 +7,7 @@ namespace verbena::fabric {
 namespace {
 
 const Gid kGroup = Gid::from_ip(*IpAddress::parse("239.1.1.1"));
-// IP over InfiniBand's spelling of the same IPv4 group.
+// The IPoIB form of the same IPv4 group.
 const Gid kTwin = Gid::from_ip(*IpAddress::parse("ff12:401b:ffff::0f01:0101"));
 
 TEST(MulticastGroups, EachContextOnce) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who is waited for, how long, and who is named as silent.
+// Tests which contexts are waited for, for how long, and which are named as silent.
 #include "outstanding_orders.hpp"
 
 #include "client_fixture.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 class OutstandingOrdersTest : public ClientsTest {
  protected:
-  // Asks for the end of an order to these.
+  // Begins to wait until these contexts have answered an order.
   void begin(std::uint32_t ticket, const Client& asker, std::set<Session::Id> awaited,
              bool is_of_faults = false) {
     orders_.begin(ticket, {asker.id, std::move(awaited),

@@ -16,7 +16,7 @@ class PeerQuestionsTest : public ClientsTest {
     ClientsTest::SetUp();
     peers_.emplace(*fabric_, clients_);
   }
-  // What the asker learns of the queue pair of this slot at device "b".
+  // Returns what the asker learns about the queue pair of this slot at device "b".
   PeerNews ask(const Client& asker, std::uint32_t slot) {
     const IpAddress address = fabric_->find("b")->info().address;
     const std::uint32_t qpn = Qpn::from(slot, 3).value();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which devices come of which wishes.
+// Tests which devices the emulator makes of a user's wishes.
 #include "verbena/fabric/plan.hpp"
 
 #include <gtest/gtest.h>
@@ -122,7 +122,7 @@ TEST(Plan, FurtherAddressesOfAnInterfaceHaveRowsWhileTheyAreThere) {
   EXPECT_EQ(rows_of(d), (Rows{own, "10.1.0.7", "10.1.0.8", local}));
   follow_interfaces(*devices, {on_eth0("fe80::5"), on_eth0("10.1.0.7"), on_eth0("10.1.0.9")});
   EXPECT_EQ(rows_of(d), (Rows{own, "10.1.0.7", "10.1.0.9", local}));
-  // Its own address goes: those rows are nobody else's.
+  // The device's own address goes. Its rows are not given to other addresses.
   follow_interfaces(*devices, {on_eth0("10.1.0.9"), on_eth0("10.1.0.10")});
   EXPECT_EQ(rows_of(d), (Rows{"", "", "10.1.0.9", "10.1.0.10"}));
   follow_interfaces(*devices, {on_eth0("10.1.0.10"), on_eth0("10.1.0.7")});
@@ -133,7 +133,7 @@ TEST(Plan, AnAddressIsTheDevicesThatWasMadeForIt) {
   settings::Settings wishes;
   wishes.roce = {ip("10.1.0.7"), ip("10.1.0.9")};
   const auto devices = planned(wishes);
-  EXPECT_EQ(rows_of(devices[0]).size(), 3u);  // with 2001:db8::5
+  EXPECT_EQ(rows_of(devices[0]).size(), 3u);  // including 2001:db8::5
   EXPECT_EQ(rows_of(devices[1]).size(), 2u);
 }
 

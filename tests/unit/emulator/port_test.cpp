@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A port on real sockets: what reaches the daemon's own queue pairs, and how multicast is passed
-// on.
+// A port on real sockets: what reaches the daemon's queue pairs, and how multicast is passed on.
 #include "verbena/fabric/port.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +24,7 @@ class TestPoller final : public Poller {
   void unwatch(int fd) override { watched_.erase(fd); }
   std::size_t size() const { return watched_.size(); }
 
-  // False when nothing came in time.
+  // Returns false if nothing came in time.
   bool run_once(int timeout_ms) {
     std::vector<pollfd> fds;
     for (const auto& [fd, call] : watched_) fds.push_back({fd, POLLIN, 0});
@@ -82,7 +81,7 @@ class PortTest : public ::testing::Test {
     batch.commit(24, {to});
     EXPECT_EQ(from.send(batch, kManagementQpn), 1u);
   }
-  // Runs the event loop until `done` or two seconds without news.
+  // Runs the event loop until `done`, or until nothing has come for two seconds.
   template <typename Done>
   bool until(Done done) {
     while (!done()) {
@@ -157,7 +156,7 @@ TEST_F(PortTest, MulticastReachesEachContextThatJoined) {
   EXPECT_FALSE(a_->join(Gid::link_local(1), *second, 1).ok());
 }
 
-// Of the process that wanted it first, as long as that is in there.
+// The process that joined the group first pays for it, as long as it is a member.
 TEST_F(PortTest, AGroupIsOfAMembersShare) {
   const Gid mgid = Gid::from_ip(*IpAddress::parse("ff12:401b:ffff::0f2a:0108"));
   constexpr limits::Holder kOther = 4712;
@@ -191,7 +190,7 @@ TEST_F(PortTest, TheCountersOfTheDeadStay) {
   EXPECT_EQ(*a_->add_context(kProcess), *slot) << "used again";
 }
 
-// A RoCE port whose interface has a further address, here one of loopback.
+// A RoCE port whose interface has a further address. Here the further address is in loopback.
 TEST_F(PortTest, AFurtherAddressIsOpenedWhenItIsUsed) {
   Sink sink;
   control::DeviceInfo info = a_->info();
@@ -218,7 +217,7 @@ TEST_F(PortTest, AFurtherAddressIsOpenedWhenItIsUsed) {
   EXPECT_EQ(*a_->open_address(further), 1);
   send(*b_, further, Qpn(1));
   ASSERT_TRUE(until([&] { return sink.qpns.size() == 1; }));
-  // It stays open when the address has gone: others may know of it.
+  // The socket stays open when the address has gone, because others may know the address.
   info.gids.pop_back();
   a_->set_info(info);
   EXPECT_FALSE(a_->has_address(further));

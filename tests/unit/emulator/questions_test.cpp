@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How many questions to other contexts may wait, who may answer them, and what becomes of them when
+// How many questions to other contexts may wait, who may answer them, and what happens to them when
 // a client goes.
 #include "questions.hpp"
 

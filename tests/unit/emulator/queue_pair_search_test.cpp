@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who is asked for a queue pair, and what the asker is told when somebody has it, nobody has it, or
-// nobody answers.
+// Tests which contexts are asked for a queue pair, and what the asker is told when one has it, none
+// has it, or none answers.
 #include "queue_pair_search.hpp"
 
 #include "client_fixture.hpp"
@@ -16,7 +16,7 @@ class QueuePairSearchTest : public ClientsTest {
     search_.begin(*asker.session, sequence, device, qpn,
                   [this](Session&, const std::string& where) { found_.push_back(where); });
   }
-  // What a context that was asked says.
+  // Sends the answer of a context that was asked.
   void answer(const Client& context, bool has_it) {
     const auto question = heard<control::FindQueuePair>(context).first;
     search_.on_answer(*context.session, incoming(control::QueuePairFound{question.ticket, has_it}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which contexts raise an event that is asked for, and what the asker is told.
+// Tests which contexts raise a requested event, and what the asker is told.
 #include "raised_events.hpp"
 
 #include "client_fixture.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// When what a rule lets happen once does happen, to whom, and how often.
+// When the event of a rule happens, to which process, and how often.
 #include "rule_events.hpp"
 
 #include "client_fixture.hpp"
@@ -93,7 +93,7 @@ TEST_F(RuleEventsTest, WhoHasGoneAnswersNoMoreAndOthersAreAsked) {
   EXPECT_FALSE(events_->on_answer(*next.session, incoming(control::Ack{}, 1)));
 }
 
-// Such a process has the number 0 here, and a signal to 0 would be for the emulator itself.
+// Such a process has the ID 0 here, and a signal to 0 would hit the emulator itself.
 TEST_F(RuleEventsTest, NobodyIsSignalledInPlaceOfAProcessInAnotherPidNamespace) {
   const Client context = connect_context("a", 0);
   add("cont program=tulip");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The words of the TOML file and of the options, and how errors name them. The rest is seen
-// from outside in the integration tests.
+// The words of the TOML file and of the options, and how errors name them. The integration tests
+// see the rest from outside.
 #include "verbena/settings/settings.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The files that other people's programs read, spelt as the kernel spells them.
+// The files that other programs read, spelt as the kernel spells them.
 #include "verbena/fabric/shadow_tree.hpp"
 
 #include <gtest/gtest.h>
@@ -107,7 +107,7 @@ TEST_F(ShadowTreeTest, ContentsChangeButNoDirectory) {
   EXPECT_EQ(read("infiniband/verbena0/ports/1/counters/port_xmit_data"), "1000\n");
   EXPECT_EQ(read("infiniband/verbena0/ports/1/counters/port_rcv_errors"), "7\n");
   EXPECT_EQ(read("infiniband/verbena0/ports/1/hw_counters/rx_drop_bad_icrc"), "7\n");
-  // Shorter than before: nothing of the old text stays.
+  // The new text is shorter than before. Nothing of the old text stays.
   tree_.write_counters(devices_[1], Totals{});
   EXPECT_EQ(read("infiniband/verbena0/ports/1/counters/port_xmit_data"), "0\n");
   devices_[1].port_state = control::PortState::kDown;
@@ -132,7 +132,7 @@ TEST_F(ShadowTreeTest, ItIsReplacedAndRemovedWhole) {
   EXPECT_EQ(read("infiniband/rocky/node_type"), "1: CA\n");
   tree_.remove();
   EXPECT_FALSE(fs::exists(home_ + "/shadow"));
-  tree_.write_counters(devices_[0], Totals{});  // nothing there: nothing happens
+  tree_.write_counters(devices_[0], Totals{});  // the file does not exist, so nothing happens
   EXPECT_FALSE(fs::exists(home_ + "/shadow"));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who is asked about its state, and what the asker is told of those who answer, are silent or go.
+// Tests which contexts are asked about their state, and what the asker is told of those that
+// answer, stay silent or go.
 #include "status_questions.hpp"
 
 #include "client_fixture.hpp"
@@ -12,8 +13,8 @@ using control::ResourcesOf;
 using control::StatusReport;
 using control::StatusRequest;
 
-// Has so many rdma_cm IDs: each third one of device "a", each third one of "b", the others of none,
-// of which every second one listens on all devices.
+// Has `count` rdma_cm IDs. A third is at device "a", a third at "b". The others are at no device,
+// and every second one of these listens on all devices.
 class CmIds final : public fabric::Extension {
  public:
   explicit CmIds(std::uint32_t count) : count_(count) {}
@@ -45,7 +46,8 @@ class StatusQuestionsTest : public ClientsTest {
         *asker.session, incoming(control::QueryResources{device, of}, sequence), extension_);
     reactor_.run();
   }
-  // A context answers the question that it has with so many queue pairs, after this one.
+  // A context answers its next question with `count` queue pairs. The question must ask for those
+  // that follow number `after`.
   void report(const Client& context, std::uint32_t count, std::uint32_t after = 0,
               bool last = true) {
     const auto [request, sequence] = heard<StatusRequest>(context);
@@ -57,7 +59,7 @@ class StatusQuestionsTest : public ClientsTest {
     status_->on_report(*context.session, incoming(report, sequence));
     reactor_.run();
   }
-  // How many queue pairs the asker has been told of since the last call, and whether that was all.
+  // Returns how many queue pairs the asker was told of since the last call, and if that was all.
   std::pair<std::size_t, bool> told(const Client& asker) {
     std::pair<std::size_t, bool> all{0, false};
     while (!all.second) {
@@ -77,7 +79,7 @@ class StatusQuestionsTest : public ClientsTest {
     reactor_.run();
   }
   using All = std::pair<std::size_t, bool>;
-  // All that the asker is told; what contexts have comes in parts.
+  // Returns all that the asker is told. The objects of contexts come in parts.
   control::Resources told_in_full(const Client& asker) {
     control::Resources all;
     for (bool is_last = false; !is_last;) {
@@ -95,7 +97,7 @@ class StatusQuestionsTest : public ClientsTest {
     }
     return all;
   }
-  // A context answers with this.
+  // A context answers its next question with this report.
   void report(const Client& context, const StatusReport& report) {
     const auto [request, sequence] = heard<StatusRequest>(context);
     status_->on_report(*context.session, incoming(report, sequence));

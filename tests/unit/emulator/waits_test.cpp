@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What programs wait for, where no real program comes to it easily.
+// What programs wait for, in cases that real programs do not reach easily.
 #include "waits.hpp"
 
 #include <gmock/gmock.h>
@@ -95,7 +95,7 @@ TEST_F(WaitsTest, OneThatStopsInTheMiddleIsSaidToBeStopped) {
                                   "stopped, in a debugger, or has no processor"));
 }
 
-// Two devices may give the same number.
+// Two devices may give out the same queue pair number.
 TEST_F(WaitsTest, APeerIsFoundByWhomItNames) {
   waits_.take(StatusPart::kDevice, device("verbena0", "127.0.0.1"));
   begin(12);
@@ -125,7 +125,7 @@ TEST_F(WaitsTest, APeerOfAnotherHostIsNotLookedForHere) {
       "10.0.0.9, which no program of this emulator has: it has ended, or the number is wrong");
 }
 
-// What an XRC receive queue pair receives is in an SRQ.
+// The receives of an XRC receive queue pair are in an SRQ.
 TEST_F(WaitsTest, ReceivesInAnSrqAreOutstanding) {
   begin(12);
   waits_.take(StatusPart::kQps, pair("0x000001", "RTS", "null", 0, 0));
@@ -134,7 +134,7 @@ TEST_F(WaitsTest, ReceivesInAnSrqAreOutstanding) {
                                   "for: 1 queue pair, 0 completion queues, 3 receives in SRQs"));
 }
 
-// Each device counts its queues by itself.
+// Each device numbers its queues on its own.
 TEST_F(WaitsTest, TwoQueuesOfOneNumberAreToldApart) {
   for (const int slot : {1, 2}) {
     waits_.take(StatusPart::kDevice, device("verbena" + std::to_string(slot), "127.0.0.1"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Calls upon a receiver that another process has: who may make them, and that what was opened is
-// closed once, whoever goes.
+// Calls upon a receiver that belongs to another process: which processes may make them, and that
+// what was opened is closed once, whichever process goes.
 #include "xrc_broker.hpp"
 
 #include "client_fixture.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which calls of a device fail.
+// Tests which calls of a device fail.
 #include "verbena/fault/call_script.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What happens to a packet follows from the seed and its name, and from nothing else.
+// A packet's fate follows from the seed and the packet's name, and from nothing else.
 #include "verbena/fault/fate.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST(Fate, IsTheSameWheneverItIsAsked) {
   }
 }
 
-// So that a failure that somebody wrote down can be repeated by a later version.
+// A failure that was written down can be repeated by a later version.
 TEST(Fate, StaysWhatItWas) {
   const std::set<std::uint64_t> all = lost({.drop_ppm = 5000, .seed = 1}, packet(0));
   EXPECT_EQ(all, (std::set<std::uint64_t>{55, 261, 495, 507, 509, 803, 848, 1115, 1676, 1678, 1705,
@@ -56,7 +56,7 @@ TEST(Fate, StrikesAsOftenAsItSays) {
     EXPECT_LE(fate.delay_ns, 10'000u);
   }
   EXPECT_NEAR(dropped, 4000, 400);
-  EXPECT_NEAR(corrupted, 3200, 400);  // of those that are not lost
+  EXPECT_NEAR(corrupted, 3200, 400);  // of the packets that are not lost
   EXPECT_NEAR(doubled, 4000, 400);
   EXPECT_NEAR(reordered, 4000, 400);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Packets are called by what is the same in every run: windows, repetitions, random PSNs and the
-// order of acknowledgements change nothing about what is lost.
+// Packets have names that are the same in every run: windows, repetitions, random PSNs and the
+// order of acknowledgements do not change which packets are lost.
 #include "verbena/fault/flow.hpp"
 
 #include <gtest/gtest.h>
@@ -50,9 +50,9 @@ Bytes mad(std::uint16_t attribute, std::uint64_t transaction, Psn psn) {
   return bytes;
 }
 
-// How many times each request is lost until all have arrived, at a receiver that takes them in
-// their order only, from a sender that has up to `window` of them on the way and goes back to the
-// first that is missing; `needless` of those before it come again as well.
+// Returns how often each request is lost until all have arrived. The receiver takes them only in
+// order. The sender has up to `window` of them on the way, and goes back to the first one that is
+// missing. It repeats `needless` requests before that one as well.
 std::map<std::uint32_t, int> losses(std::uint32_t window, std::uint32_t needless = 0) {
   Flow flow(kProgram);
   constexpr std::uint32_t kPackets = 3000;
@@ -117,7 +117,7 @@ TEST(Flow, NumbersGoOnWhereThePsnBeginsAnew) {
   }
 }
 
-// What happens before the first request is answered, and may never be.
+// This happens before the first request is answered, and it may never be answered.
 TEST(Flow, ARepetitionIsKnownByItsNumber) {
   Flow flow(kProgram);
   const auto number = [&](std::uint32_t n) {

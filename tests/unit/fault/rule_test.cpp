@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a rule's words mean, and what is refused with a sentence.
+// What a rule's words mean, and which words are refused with a sentence.
 #include "verbena/fault/rule.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Rules at work: each packet meets the same, however its sender goes back and repeats.
+// Rules at work: each packet has the same fate, however its sender goes back and repeats.
 #include "verbena/fault/script.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using Bytes = std::vector<std::uint8_t>;
 
 const wire::Origin kOrigin{1, 1, Psn(0xfffff0), Psn(0x123456)};
 
-// One queue pair that sends, and the rules that it meets.
+// One queue pair that sends, and the rules for its packets.
 class ScriptTest : public ::testing::Test {
  protected:
   void add(std::string_view line, std::uint64_t seed = 5) {
@@ -53,7 +53,7 @@ class ScriptTest : public ::testing::Test {
   Verdict answer(std::uint32_t number, wire::Aeth aeth) {
     return send(Opcode::kRcAcknowledge, kOrigin.first_response + number, aeth.syndrome);
   }
-  // Which of so many are lost when each is sent once.
+  // Returns which of `count` requests are lost if each is sent once.
   std::set<std::uint32_t> lost_of(std::uint32_t count) {
     std::set<std::uint32_t> lost;
     for (std::uint32_t n = 0; n < count; ++n) {
@@ -97,7 +97,7 @@ TEST_F(ScriptTest, CountsWhatTheConditionsName) {
 }
 
 TEST_F(ScriptTest, PsnsCountFromTheFirstOne) {
-  add("drop psn=15-17");  // where the 24 bits begin anew
+  add("drop psn=15-17");  // the PSN wraps among these
   EXPECT_EQ(lost_of(30), (std::set<std::uint32_t>{15, 16, 17}));
 }
 
@@ -261,7 +261,7 @@ TEST(Change, TouchesOneField) {
     return after;
   };
   EXPECT_EQ(changed(Field::kIcrc), before);
-  EXPECT_EQ(changed(Field::kQkey), before);  // a WRITE has none
+  EXPECT_EQ(changed(Field::kQkey), before);  // a WRITE has no Q_Key
   const wire::Bth psn = wire::Bth::read_from(changed(Field::kPsn).data());
   EXPECT_EQ(psn.psn.distance_from(Psn(7)), 1 << 22);
   EXPECT_TRUE(psn.ack_request);
@@ -272,7 +272,7 @@ TEST(Change, TouchesOneField) {
   EXPECT_EQ(changed(Field::kPayload)[28], 1);
 }
 
-// Of three packets each.
+// Each message has three packets.
 TEST_F(ScriptTest, CountsMessages) {
   const auto lost_of_messages = [this](std::uint32_t count) {
     std::set<std::uint32_t> lost;
@@ -311,7 +311,7 @@ TEST_F(ScriptTest, CountsMessages) {
 TEST_F(ScriptTest, NothingComesThroughACutLine) {
   add("cut nth=3 for=50ms");
   EXPECT_EQ(lost_of(5), (std::set<std::uint32_t>{2, 3, 4}));
-  EXPECT_TRUE(request(0).is_lost);  // which had arrived
+  EXPECT_TRUE(request(0).is_lost);  // this one had arrived before the cut
   EXPECT_TRUE(request(2).is_lost);
   now_ += 50'000'000;
   EXPECT_FALSE(request(2).is_lost || request(0).is_lost || request(5).is_lost);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Shares of those who want all, of those who want little, and of those who come and go.
+// Shares of holders that want everything, of those that want little, and of those that come and go.
 #include "verbena/limits/fair_share.hpp"
 
 #include <gtest/gtest.h>

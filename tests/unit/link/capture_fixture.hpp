@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A ring of a capture, from both of its ends.
+// The two ends of a capture's ring.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -87,7 +87,7 @@ TEST_F(CaptureLinkTest, RunsOnlyBetweenStartAndStop) {
   EXPECT_EQ(psn_of(taken[0]), 1u);
 }
 
-// Nobody reads the ring: the program under capture must not notice.
+// The ring is not read. The program under capture must not notice.
 TEST_F(CaptureLinkTest, NeverWaitsForARoom) {
   start();
   Collector sink;

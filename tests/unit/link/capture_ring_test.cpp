@@ -14,7 +14,7 @@
 namespace verbena::link::test {
 namespace {
 
-// A packet that tells which one it is, of a length of its own.
+// Returns a packet whose bytes and length depend on its number.
 std::vector<std::uint8_t> packet_of(std::uint64_t number) {
   std::vector<std::uint8_t> packet(12 + number * 37 % 4000);
   std::iota(packet.begin(), packet.end(), static_cast<std::uint8_t>(number));
@@ -49,7 +49,7 @@ TEST(CaptureRing, GivesBackWhatWasPutRoundAfterRound) {
   EXPECT_EQ(ends.reader.dropped(), 0u);
 }
 
-// However much passes, a reader who keeps up has few pages filled.
+// However many packets pass, a reader that keeps up has only a few pages filled.
 TEST(CaptureRing, UsesAsMuchMemoryAsTheReaderIsBehind) {
   CaptureEnds ends(CaptureRing::kDefaultCapacity);
   CaptureWriter writer(std::move(ends.writer_end));
@@ -61,7 +61,7 @@ TEST(CaptureRing, UsesAsMuchMemoryAsTheReaderIsBehind) {
   struct stat used {};
   ASSERT_EQ(::fstat(ends.fd, &used), 0);
   EXPECT_LT(used.st_blocks * 512, 1 << 20);
-  // And all of it when that one stands still.
+  // If the reader stands still, the writer fills the whole ring.
   for (std::uint64_t i = 0; ends.reader.dropped() == 0; ++i) put(writer, read + i);
   const auto rest = ends.take_all();
   EXPECT_GT(rest.size() * 2000, CaptureRing::kDefaultCapacity * 9 / 10);
@@ -125,7 +125,7 @@ TEST(CaptureRing, AWriterThatIsKilledLeavesWholeRecords) {
   ::close(ready[1]);
 }
 
-// The whole memory, as the other side can write it.
+// Maps the whole memory, as the other side can write to it.
 std::span<std::uint8_t> memory_of(const CaptureEnds& ends) {
   const std::size_t size = 4096 + CaptureEnds::kSmallest;
   void* const at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, ends.fd, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Bundles go by a socket that is connected to where they go again and again, and nothing else does.
+// Bundles to an address that is used often go by a socket connected to it; other packets do not.
 #include <pthread.h>
 
 #include <thread>
@@ -9,7 +9,7 @@
 namespace verbena::link::test::connected {
 namespace {
 
-// Two devices on loopback addresses, the first with one or more sockets to send from.
+// Two devices on loopback addresses. The first has one or more sockets to send from.
 struct Pair {
   explicit Pair(unsigned sockets = 1) : options{.port = own_port(), .tx_sockets = sockets} {
     open_b();
@@ -33,7 +33,7 @@ struct Pair {
     }
     ASSERT_EQ(a.link->send(batch.get(), a.qp(flow)), packets);
   }
-  // Whatever was sent since, in order.
+  // Receives everything that was sent since the last call, in order.
   void receive() {
     Collector sink;
     ASSERT_EQ(receive_count(*b->link, sink, sent - received), sent - received);
@@ -41,7 +41,7 @@ struct Pair {
     for (const Arrived& one : sink.arrived) EXPECT_EQ(one.psn(), received++);
     EXPECT_EQ(b->drops.total(), 0u);
   }
-  // Sockets of this process.
+  // Counts the sockets of this process that are connected to an address.
   int connected_to(const IpAddress& address) const {
     int count = 0;
     for (int fd = 0; fd < 256; ++fd) {
@@ -75,7 +75,7 @@ TEST(ConnectedSocket, TakesBundlesThatGoThereAgainAndAgain) {
   pair.receive();
 }
 
-// Its IPv4 identifications are not known, and a packet's checksum covers them.
+// A connected socket's IPv4 identifications are unknown, and a lone packet's ICRC covers them.
 TEST(ConnectedSocket, IsNotForLonePackets) {
   Pair pair;
   for (int i = 0; i < 40; ++i) pair.send(1);
@@ -105,7 +105,7 @@ TEST(ConnectedSocket, StaysWhereBundlesGoElsewhereInBetween) {
   for (int i = 0; i < 40; ++i) pair.send(2);
   pair.receive();
   for (int i = 0; i < 40; ++i) {
-    for (int k = 0; k < 3; ++k) pair.send(2, own_address(3));  // nobody is there
+    for (int k = 0; k < 3; ++k) pair.send(2, own_address(3));  // no device has this address
     pair.received = pair.sent;
     pair.send(2);
     pair.receive();
@@ -113,8 +113,8 @@ TEST(ConnectedSocket, StaysWhereBundlesGoElsewhereInBetween) {
   EXPECT_EQ(pair.connected_to(own_address(1)), 1);
 }
 
-// The system tells a connected socket at its next send that nobody got what it sent before; that
-// send is no worse for it.
+// At the next send, the system reports to a connected socket that its last datagram found no
+// receiver. That next send must not be lost because of the report.
 TEST(ConnectedSocket, LosesNothingMoreWhenItsPeerCameBack) {
   Pair pair;
   for (int i = 0; i < 40; ++i) pair.send(2);
@@ -129,8 +129,8 @@ TEST(ConnectedSocket, LosesNothingMoreWhenItsPeerCameBack) {
   EXPECT_EQ(pair.connected_to(own_address(1)), 1);
 }
 
-// A send is no point at which a thread ends that is to end, also where it opens a socket first, and
-// closes others whose ports are not right.
+// A send is no cancellation point, not even if it first opens a socket and closes others whose
+// ports do not fit.
 TEST(ConnectedSocket, IsMadeByAThreadThatIsCancelled) {
   Pair pair(16);
   bool has_sent = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where buffers out of a socket divide: bundles by their table, segments by the kernel's word.
+// Where buffers from a socket divide: bundles by their table, segments by the kernel's length.
 #include <algorithm>
 #include <optional>
 
@@ -13,7 +13,7 @@ namespace {
 class Division : public ::testing::Test {
  protected:
   explicit Division(const UdpOptions& options = {}) : options_(options) {}
-  // Sends packets of these lengths and sees each of them arrive, whole.
+  // Sends packets of these lengths and expects that each arrives whole.
   void pass(std::span<const std::size_t> lengths) {
     Batch batch;
     std::vector<Bytes> sent;
@@ -31,7 +31,7 @@ class Division : public ::testing::Test {
     for (std::size_t i = 0; i < sent.size(); ++i) EXPECT_EQ(sink.arrived[i].bytes, sent[i]) << i;
     EXPECT_EQ(b_.drops.total(), dropped_);
   }
-  // A bundle by hand, from a loopback address, so taken for one of ours.
+  // Builds a bundle by hand. Its source is in loopback, so the receiver takes it for one.
   Bytes bundle(const std::vector<Bytes>& packets) {
     Bytes bytes, table;
     const auto add = [&table](std::size_t number) {
@@ -88,10 +88,10 @@ TEST_F(DivisionOfSegments, IsWhatTheKernelSays) {
   for (const auto& lengths : kSome) ASSERT_NO_FATAL_FAILURE(pass(lengths));
 }
 
-// Of bundles, and (every other seed) of segments.
+// Divisions of bundles and (for every second seed) of segments.
 class AnyDivision : public Division, public ::testing::WithParamInterface<std::uint64_t> {
  protected:
-  // Of all identifications, one fits a damaged packet once in 2^16 (wire/README.md).
+  // With all identifications accepted, one fits a damaged packet once in 2^16 (wire/README.md).
   AnyDivision() : Division({.grh_from_port = GetParam() % 2 == 0, .ids_accepted = 128}) {}
 
   std::vector<std::size_t> draw_lengths() {
@@ -113,8 +113,8 @@ TEST_P(AnyDivision, IsTheRightOne) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, AnyDivision, ::testing::Range<std::uint64_t>(1, 21));
 
-// A network card may put the end of one send before the beginning of the next, and foreign devices
-// number as they like.
+// A network card may merge the end of one send with the beginning of the next, and foreign devices
+// choose their identifications freely.
 TEST_F(Division, DoesNotDependOnIdentifications) {
   using Ids = std::vector<std::uint16_t>;
   for (const Ids& ids : {Ids{61, 62, 63, 0, 1}, Ids{0x718c, 0x718d, 0x718e}, Ids{0x718c}}) {
@@ -161,7 +161,7 @@ TEST_F(Division, OfABundleSurvivesWhatIsDamagedInIt) {
   }
 }
 
-// Too many, none, more than there is, less than there is, and no mark.
+// The table counts too many, none, more or fewer packets than there are, or has no mark.
 TEST_F(Division, OfABundleWhoseTableIsWrongIsNone) {
   const std::vector<Bytes> packets{make_packet(b_.qp(1), 0, 64), make_packet(b_.qp(1), 1, 100)};
   const Bytes sound = bundle(packets);
@@ -182,8 +182,8 @@ TEST_F(Division, OfABundleWhoseTableIsWrongIsNone) {
   EXPECT_EQ(b_.drops.total(), 11u);
 }
 
-// Cut off anywhere, damaged anywhere, while the buffer is full of what came before: nothing arrives
-// that was not sent, and what is sent next does.
+// The bundle is cut off or damaged anywhere, while the buffer still holds earlier bytes. A packet
+// that was not sent must not arrive, and the packets that are sent next must.
 TEST_P(AnyDivision, SurvivesAnyDamage) {
   std::size_t false_ones = 0;
   for (int i = 0; i < 300; ++i) {
@@ -193,7 +193,7 @@ TEST_P(AnyDivision, SurvivesAnyDamage) {
       good.push_back(make_packet(b_.qp(1), next_++, length));
     }
     Bytes bytes = bundle(good);
-    // Behind what steers it here.
+    // The bytes that steer the datagram to this socket stay intact.
     constexpr std::size_t kSteered = 8;
     if (bytes.size() > 60'000 || random_.below(2) == 0) {
       bytes.resize(kSteered + 1 +
@@ -207,7 +207,7 @@ TEST_P(AnyDivision, SurvivesAnyDamage) {
     }
     dropped_ = b_.drops.total();
   }
-  // Once in 2^25 packets one of the identifications fits even so.
+  // Even so, one of the accepted identifications fits once in 2^25 packets.
   EXPECT_LE(false_ones, 1u);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The fault decorator on virtual time: every fault happens as often as the seed says, no packet is
-// lost that should not be, and without faults nothing is touched.
+// The fault decorator on virtual time: every fault happens as often as the seed says, no other
+// packet is lost, and without faults no packet is touched.
 #include "verbena/link/fault_link.hpp"
 
 #include <algorithm>
@@ -119,7 +119,7 @@ class FaultLinkTest : public ::testing::Test {
     for (const auto& s : recorder_->sent) ++copies[s.psn];
     return copies;
   }
-  // What a flow of this seed meets, one packet after the other.
+  // Returns the fate of the flow's next packet with this seed.
   static fault::Fate fate_of(fault::Flow& flow, fault::Settings settings, std::uint32_t psn) {
     settings.seed = kSeed;
     return flow.judge(settings, {}, make_packet(Qpn(9), psn, 100)).fate;
@@ -204,7 +204,7 @@ TEST_F(FaultLinkTest, DuplicatesAndDamagesAsOftenAsTheSeedSays) {
   EXPECT_EQ(copies_by_psn(), copies);
   EXPECT_EQ(counted(FaultCounter::kCorrupted), corrupted);
   EXPECT_EQ(counted(FaultCounter::kDuplicated), duplicated);
-  // A damaged packet may be doubled, both damaged.
+  // A damaged packet may also be duplicated. Then both copies are damaged.
   const auto damaged = std::count_if(recorder_->sent.begin(), recorder_->sent.end(),
                                      [](const auto& s) { return s.damaged; });
   EXPECT_GE(static_cast<std::uint64_t>(damaged), corrupted);
@@ -340,7 +340,7 @@ TEST_F(FaultLinkTest, SettingsMayChangeWhileOthersSend) {
   EXPECT_EQ(copies_by_psn().size(), sent);
 }
 
-// Over real sockets: what the decorator damages, the receiver's ICRC check throws away.
+// Over real sockets the receiver's ICRC check drops the packets that the decorator damaged.
 TEST(FaultLinkOverUdp, DamageIsNoticedByTheReceiver) {
   SlotGroup group_a = open_group(own_address(0));
   SlotGroup group_b = open_group(own_address(1));
@@ -361,7 +361,7 @@ TEST(FaultLinkOverUdp, DamageIsNoticedByTheReceiver) {
   const std::uint64_t corrupted = counters.read(FaultCounter::kCorrupted);
   EXPECT_GT(corrupted, 20u);
   Collector sink;
-  // Damage in the destination QPN may have led elsewhere.
+  // A packet whose destination QPN was damaged may have gone elsewhere.
   receive_count(*b.link, sink, 200 - corrupted);
   while (b.link->receive(sink, 64) > 0) {
   }
@@ -426,7 +426,7 @@ TEST_F(FaultLinkTest, APacketGoesBehindTheNextOnes) {
   set_script({"reorder=2 nth=2"});
   send(0, 3);
   EXPECT_EQ(psns_sent(), (Psns{0, 2}));
-  send(0, 1, kOtherFlow);  // of another queue pair, and its own first
+  send(0, 1, kOtherFlow);  // the first packet of another queue pair
   send(3, 2);
   EXPECT_EQ(psns_sent(), (Psns{0, 2, 0, 3, 1, 4}));
 }
@@ -454,7 +454,7 @@ TEST_F(FaultLinkTest, WhatIsHeldGoesWhenItsTimeHasCome) {
   EXPECT_EQ(rule_counters_[1].fired(), 3u);
 }
 
-// Of 104 bytes with the ICRC: a millisecond each, and those of one rule wait for each other.
+// A packet of 104 bytes with ICRC takes a millisecond. Packets of one rule wait for each other.
 TEST_F(FaultLinkTest, ALineOfASpeedCarriesOneAfterTheOther) {
   set_script({"rate=832kbit"});
   send(0, 2);

@@ -8,7 +8,7 @@
 namespace verbena::link::test {
 namespace {
 
-// The port's own address is number 0 of a peer's view; two further ones stand here.
+// Two further addresses of a port. The port's own address has number 0.
 class FurtherAddressesTest : public ::testing::Test {
  protected:
   struct One {
@@ -28,7 +28,7 @@ class FurtherAddressesTest : public ::testing::Test {
     batch.add(make_packet(Qpn::from(one.slot, 1), psn, 64), destination);
     ASSERT_EQ(sender_.link->send(batch.get(), sender_.qp(1)), 1u);
   }
-  // All that is there.
+  // Receives everything that has arrived.
   std::size_t receive(FurtherAddresses& addresses) {
     std::size_t count = 0;
     while (const std::size_t n = addresses.receive(sink_, 64)) count += n;
@@ -93,7 +93,7 @@ TEST_F(FurtherAddressesTest, OneDescriptorWaitsForAll) {
   }
 }
 
-// Who wants them says so once, before or after an address came.
+// Header fields are requested once, before or after an address is added.
 TEST_F(FurtherAddressesTest, HeaderFieldsAreThoseOfLaterAddressesToo) {
   FurtherAddresses addresses;
   ASSERT_TRUE(addresses.add(1, one_.open(drops_)));

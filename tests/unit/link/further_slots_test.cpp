@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A further address of a port: who asked for a socket gets what is for its queue pairs, the daemon
-// all else.
+// A further address of a port: a context that asked for a socket gets the packets for its queue
+// pairs, and the daemon gets all others.
 #include "verbena/link/further_slots.hpp"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ TEST(FurtherSlots, ASocketIsDrainedAndUsedAgain) {
   const int second = group.socket_for(6, {}).value();
   send_to_slot(sender, group, 5);
   group.release(5);
-  group.release(9);  // never had one
+  group.release(9);  // slot 9 never had a socket
   send_to_slot(sender, group, 5);
   EXPECT_EQ(waiting(group.own_fd()), 1u);
   EXPECT_EQ(group.socket_for(12, {}).value(), first);

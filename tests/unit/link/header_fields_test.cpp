@@ -23,7 +23,7 @@ wire::Destination with(const Fields& fields, const IpAddress& address) {
   return destination;
 }
 
-// Two on one address, the one with a single socket to send from.
+// Two links on one address. The first one sends from a single socket.
 struct Pair {
   explicit Pair(const IpAddress& address)
       : options{.port = own_port(), .tx_sockets = 1, .want_ip_fields = true},
@@ -31,7 +31,7 @@ struct Pair {
         a(group, options),
         b(group, options) {}
 
-  // `packets` at once.
+  // Sends `packets` in one batch.
   void send(const Fields& fields, std::uint32_t packets = 1) {
     Batch batch(4096);
     for (std::uint32_t i = 0; i < packets; ++i) {
@@ -77,7 +77,7 @@ TEST_P(HeaderFields, AreThoseOfEachSend) {
   pair.receive();
 }
 
-// The kernel has no such thing: the least there is goes out.
+// The kernel cannot send a hop limit of 0. The smallest possible one is sent instead.
 TEST_P(HeaderFields, NoHopIsOne) {
   Pair pair(address());
   pair.send({0, 0});
@@ -85,7 +85,7 @@ TEST_P(HeaderFields, NoHopIsOne) {
   pair.receive();
 }
 
-// The hop limit of what goes to a group is another option of a socket.
+// The hop limit for a multicast group is a different socket option.
 TEST(HeaderFieldsOfAGroup, AreItsOwn) {
   Pair pair(own_address());
   const IpAddress group = IpAddress::v4(0xefff0000u | (static_cast<unsigned>(::getpid()) & 0xffff));
@@ -117,7 +117,7 @@ TEST(HeaderFieldsOfAGroup, AreItsOwn) {
   }
 }
 
-// On one socket, each queue pair with fields of its own.
+// The threads share one socket; each sends for a queue pair with its own header fields.
 TEST_P(HeaderFields, AreNeverThoseOfAnotherThread) {
   Pair pair(address());
   static constexpr std::array<Fields, 3> kFields{kUsual, kSpecial, kOther};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What the tests of the links share: addresses of their own, packets, and a sink that remembers.
-// Every test program runs on addresses made from its process id, so that they run side by side.
+// Each program makes its addresses from its process ID, so that programs can run side by side.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@
 
 namespace verbena::link::test {
 
-// `host` in 0..3.
+// Returns an address of this process; `host` is in 0..3.
 inline IpAddress own_address(std::uint32_t host = 0) {
   const auto pid = static_cast<std::uint32_t>(::getpid());
   return IpAddress::v4(0x7f800000u | (pid & 0x1fffffu) << 2 | host);
@@ -47,7 +47,7 @@ inline bool wait_readable(int fd, int timeout_ms = 10'000) {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// BTH and a payload that tells the packets apart; a whole number of words.
+// Makes a packet of a BTH and a payload that depends on the PSN. `length` is a multiple of four.
 inline Bytes make_packet(Qpn dest_qp, std::uint32_t psn, std::size_t length,
                          wire::Opcode opcode = wire::Opcode::kRcSendOnly) {
   Bytes bytes(length);
@@ -64,7 +64,7 @@ inline Bytes make_packet(Qpn dest_qp, std::uint32_t psn, std::size_t length,
 
 struct Arrived {
   Bytes bytes;
-  wire::RxDatagram fields;  // its `bytes` are stale
+  wire::RxDatagram fields;  // `bytes` in here is dangling
   Qpn dest_qp() const { return wire::BthView(bytes.data()).dest_qp(); }
   std::uint32_t psn() const { return wire::BthView(bytes.data()).psn().value(); }
 };
@@ -77,7 +77,7 @@ class Collector final : public RxSink {
   std::vector<Arrived> arrived;
 };
 
-// Receives until `count` packets were taken off the link.
+// Receives until `count` packets have been taken off the link.
 inline std::size_t receive_count(Link& link, RxSink& sink, std::size_t count) {
   std::size_t got = 0;
   while (got < count && wait_readable(link.wait_fd())) {
@@ -107,7 +107,7 @@ inline wire::Destination to(const IpAddress& address, bool has_grh = true) {
   return {.address = address, .has_grh = has_grh};
 }
 
-// A socket that is not ours: sends whatever it is told to.
+// A foreign socket, which sends any bytes.
 class PlainSocket {
  public:
   explicit PlainSocket(const IpAddress& local, std::uint16_t port = 0) : local_(local) {
@@ -117,7 +117,7 @@ class PlainSocket {
     bound_ = ::bind(fd_, reinterpret_cast<sockaddr*>(&a), size) == 0;
     socklen_t room = sizeof a;
     ::getsockname(fd_, reinterpret_cast<sockaddr*>(&a), &room);
-    port_ = ntohs(reinterpret_cast<sockaddr_in*>(&a)->sin_port);  // at one place in both families
+    port_ = ntohs(reinterpret_cast<sockaddr_in*>(&a)->sin_port);  // same offset in both families
   }
   ~PlainSocket() { ::close(fd_); }
   PlainSocket(const PlainSocket&) = delete;
@@ -133,7 +133,7 @@ class PlainSocket {
     return ::sendto(fd_, bytes.data(), bytes.size(), 0, reinterpret_cast<sockaddr*>(&a), size) ==
            static_cast<ssize_t>(bytes.size());
   }
-  // The packet with an ICRC that is right if the datagram had this IP identification.
+  // Appends an ICRC that is right if the datagram has this IP identification.
   Bytes sealed(Bytes packet, const IpAddress& to, std::uint16_t ip_id = 0,
                std::uint16_t port = kRoceUdpPort) const {
     packet.resize(packet.size() + wire::kIcrcSize);
@@ -169,7 +169,7 @@ inline SlotGroup open_group(const IpAddress& local, std::uint16_t port = kRoceUd
   return std::move(group).value();
 }
 
-// A context as the provider makes it: a slot of the group, and a UDP link on a duplicate of it.
+// A context as the provider makes it: a slot of the group, and a UDP link on a duplicated socket.
 struct Node {
   Node(SlotGroup& group, UdpOptions options = {}) : slot(group.add_slot().value()) {
     auto opened = UdpLink::open(::dup(group.fd(slot)), group.local(), options, drops);
@@ -196,7 +196,7 @@ struct UdpPair {
   Node b;
 };
 
-// The one address may be of a foreign device, for the other.
+// Options with which each address takes the other for a foreign device.
 inline constexpr UdpOptions kRoce{.grh_from_port = false};
 
 }  // namespace verbena::link::test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The lock with the futex under it: mutual exclusion among threads that sleep, and that a thread
-// which waits for long does sleep.
+// The lock with the futex under it: threads that sleep exclude each other, and a thread that waits
+// for long does sleep.
 #include "verbena/base/lock.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST(FutexLock, ExcludesThreadsFromEachOther) {
   EXPECT_EQ(value, 200'000u);
 }
 
-// Who frees a lock does not wait to see whether somebody is just falling asleep on it.
+// A thread that frees a lock does not wait for another one that is just falling asleep on it.
 TEST(FutexLock, LosesNoWakeUp) {
   install_futex_lock_waiter();
   Lock lock;
@@ -44,7 +44,7 @@ TEST(FutexLock, LosesNoWakeUp) {
       for (int i = 0; i < 2000; ++i) {
         const Guard guard(lock);
         value = value + 1;
-        // Longer than the others spin, and each time another while.
+        // The thread holds the lock longer than the others spin, and differently long each round.
         const TimeNs end = monotonic_now_ns() + static_cast<TimeNs>(500 * ((i + t) % 16));
         while (monotonic_now_ns() < end) cpu_relax();
       }

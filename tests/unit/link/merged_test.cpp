@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Packets that stand for several, on rings: that they say so there, and that they are made where
-// both ends want them and go nowhere else.
+// Merged packets on rings: the packet says how many it stands for, and packets are merged only if
+// both ends want it.
 #include "capture_fixture.hpp"
 #include "link_fixture.hpp"
 #include "verbena/link/capture_link.hpp"
@@ -36,7 +36,7 @@ class MergedTest : public ::testing::Test {
     ::close(fd);
     receive();
   }
-  // An ordinary one, a merged one, an ordinary one.
+  // Adds an ordinary packet, a merged one, and an ordinary one.
   void add_three(wire::TxBatch& batch) {
     for (std::uint32_t n = 0; n < 3; ++n) {
       const Bytes bytes = make_packet(b_.node.qp(1), n, 100);
@@ -89,7 +89,7 @@ TEST_F(MergedTest, AreOfferedWhereBothEndsWantThem) {
     receive();
     EXPECT_FALSE(are_offered());
     EXPECT_EQ(a_.link->carrier_to(b_.self), Carrier::kRing);
-    send_three(*a_.link);  // was made before
+    send_three(*a_.link);  // this batch was made before
     side->set_packs(Packs::kMerged);
     receive();
     EXPECT_TRUE(are_offered());
@@ -128,7 +128,7 @@ TEST_F(MergedTest, AreLostToFaultsAndUnseenByCaptures) {
   EXPECT_EQ(sink_.psns, (std::vector<std::uint32_t>{1, kPsns, 1}));
   const FaultRule anothers[] = {{.flow = Qpn(77), .settings = {.drop_ppm = 1}}};
   faults.set_rules(anothers);
-  send_three(faults);  // another queue pair's faults
+  send_three(faults);  // only another queue pair has faults
   receive();
   EXPECT_EQ(sink_.psns, (std::vector<std::uint32_t>{1, kPsns, 1, 1, kPsns, 1}));
   sink_.psns.clear();

@@ -19,7 +19,7 @@ class PeerLinkTest : public ::testing::Test {
     std::unique_ptr<PeerLink> link;
   };
 
-  // What the emulator does: a ring from one to the other.
+  // Joins two contexts by a ring, as the emulator does.
   static int join(Context& from, Context& target, std::size_t capacity = 1u << 20) {
     const int fd = SharedRing::create(capacity).value();
     target.link->add_inbound(from.self, SharedRing::map(fd).value());
@@ -30,7 +30,7 @@ class PeerLinkTest : public ::testing::Test {
     ::close(join(from, target, capacity));
   }
 
-  // Packets first .. first + count - 1 in one batch; how many were taken.
+  // Sends packets first .. first + count - 1 in one batch. Returns how many were taken.
   static std::size_t send(Context& from, const Context& target, std::uint32_t first,
                           std::uint32_t count, std::size_t length = 100) {
     Batch batch;
@@ -40,7 +40,7 @@ class PeerLinkTest : public ::testing::Test {
     return from.link->send(batch.get(), from.qp(1));
   }
 
-  // Sleeps and receives as a progress thread does, until `count` packets came.
+  // Sleeps and receives as a progress thread does, until `count` packets have come.
   static void receive(Context& at, Collector& sink, std::size_t count) {
     while (sink.arrived.size() < count) {
       if (at.link->prepare_wait()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Rings beside UDP: every packet takes the right path, in order across the change of paths; a peer
-// that dies or lies harms nobody else. (How sleepers wake: peer_sleep_test.cpp.)
+// Rings beside UDP: every packet takes the right way, in order across a change of ways, and a peer
+// that dies or lies harms no other peer. (peer_sleep_test.cpp tests how sleepers wake.)
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -74,7 +74,7 @@ TEST_F(PeerLinkTest, AnAcknowledgementRidesByTheRingAndByUdp) {
   EXPECT_EQ(a_.link->ring_packets_sent(), 2u) << "the piggybacked ack is a packet, too";
   Collector sink;
   receive(b_, sink, 1);
-  // One that sleeps is woken.
+  // A reader that sleeps is woken.
   ASSERT_TRUE(b_.link->prepare_wait());
   ASSERT_TRUE(send_to(b_, 1));
   ASSERT_TRUE(wait_readable(b_.link->wait_fd()));
@@ -118,7 +118,7 @@ TEST_F(PeerLinkTest, AFullRingTakesTheRestLater) {
   expect_psns(sink, sent);
 }
 
-// Of long packets fewer come at once: who waits for what they complete waits less.
+// A turn takes fewer long packets, so that the application waits less for what they complete.
 TEST_F(PeerLinkTest, AReadersTurnEndsAfterSoManyBytes) {
   join_and_forget(a_, b_);
   ASSERT_EQ(send(a_, b_, 0, 30, 4000), 30u);
@@ -146,7 +146,8 @@ TEST_F(PeerLinkTest, UdpIsReadBesideBusyRings) {
   EXPECT_EQ(from_c, 5u);
 }
 
-// Back and forth: who has found a packet answers at once, and looks at UDP while there is none.
+// Packets go back and forth. A reader that finds a packet answers at once, and reads UDP only while
+// there is no packet.
 TEST_F(PeerLinkTest, UdpIsNotInTheWayOfAnAnswer) {
   join_and_forget(a_, b_);
   Collector sink;
@@ -159,7 +160,7 @@ TEST_F(PeerLinkTest, UdpIsNotInTheWayOfAnAnswer) {
     ASSERT_EQ(send(a_, b_, psn, 1), 1u);
     const std::uint64_t seen = calls();
     ASSERT_EQ(b_.link->receive(sink, 64), 1u);
-    // Where there was time to look before.
+    // The reader had time to read UDP before.
     if (psn % 30 != 0) {
       ASSERT_EQ(calls(), seen) << psn;
     }
@@ -173,7 +174,7 @@ TEST_F(PeerLinkTest, WhoLingersSeesWhatCameAndTakesNothing) {
   join_and_forget(b_, a_);
   join_and_forget(c_, a_);
   Collector nothing;
-  a_.link->receive(nothing, 64);  // the rings, too
+  a_.link->receive(nothing, 64);  // reads the rings as well
   EXPECT_FALSE(a_.link->linger());
   for (const Context* from : {&c_, &b_}) {
     Batch batch;
@@ -215,7 +216,7 @@ TEST_F(PeerLinkTest, TheLastWordsOfAPeerAreHeard) {
   expect_psns(sink, 40);
 }
 
-// What the handler of a fork does in the child; the parent's rings live on.
+// The child does what the handler of a fork does. The parent's rings live on.
 TEST_F(PeerLinkTest, AForkedChildTouchesNoRing) {
   join_and_forget(a_, b_);
   join_and_forget(b_, a_);
@@ -251,7 +252,7 @@ TEST_F(PeerLinkTest, ARingTellsWhetherItHasRoomUntilItsReaderIsStuck) {
   receive(b_, sink, 10);
   expect_psns(sink, 10);
   EXPECT_EQ(a_.link->room(ring, PeerLink::kStuckAfter + 1), Room::kSome);
-  // A reader that moves gets a new time.
+  // A reader that has moved gets the full time again.
   ASSERT_EQ(send(a_, b_, 10, 10, 4000), 10u);
   EXPECT_EQ(a_.link->room(ring, PeerLink::kStuckAfter + 2), Room::kNone);
 }
@@ -277,7 +278,7 @@ TEST_F(PeerLinkTest, ARingTellsHowFarItWasRead) {
   EXPECT_FALSE(a_.link->reading(ring));
 }
 
-// Peers that come later take the places of those that have gone.
+// Later peers take the places of those that have gone.
 TEST_F(PeerLinkTest, APlaceThatAnotherPeerTookIsNoRingToTheFirst) {
   const auto peer = [&](std::size_t n) {
     return Peer{IpAddress::v4(0x0a000001u + static_cast<std::uint32_t>(n)), 1};
@@ -307,7 +308,7 @@ TEST_F(PeerLinkTest, APlaceThatAnotherPeerTookIsNoRingToTheFirst) {
   }
 }
 
-// The emulator saw the reader die: it closes the ring in the memory, no message is on its way.
+// The emulator saw the reader die, and closes the ring in shared memory. No message is on its way.
 TEST_F(PeerLinkTest, ARingThatWasClosedLeadsBackToUdpAtOnce) {
   const int fd = join(a_, b_);
   SharedRing::map(fd).value().close();
@@ -360,7 +361,7 @@ TEST_F(PeerLinkTest, HoldsRingsForManyPeersAndRefusesTheRest) {
     EXPECT_EQ(a_.link->carrier_to(peer), added ? Carrier::kRing : Carrier::kUdp);
     ::close(fd);
   }
-  // Others come and go without end.
+  // Other peers come and go many times.
   for (std::uint32_t slot = 1; slot <= 1000; ++slot) {
     a_.link->remove({own_address(2), (slot - 1) % 1022 + 1});
     a_.link->remove({own_address(3), slot - 1});
@@ -402,7 +403,7 @@ TEST_F(PeerLinkTest, ManyThreadsSendIntoOneRingWhileItComesAndGoes) {
   for (const Arrived& packet : sink.arrived) EXPECT_EQ(packet.bytes.size(), 100u);
 }
 
-// A process that is killed while it writes: what it finished arrives, others go on.
+// A process is killed while it writes. What it finished arrives, and other peers go on.
 TEST_F(PeerLinkTest, AWriterThatIsKilledHarmsNobody) {
   for (int round = 0; round < 5; ++round) {
     const int fd = SharedRing::create().value();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Readers of rings that sleep: each is woken, once for a sleep, by its waker or by a datagram.
+// Readers of rings that sleep: a waker or a datagram wakes each of them, once for each sleep.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -33,7 +33,7 @@ TEST_F(PeerSleep, ASleeperIsWoken) {
   EXPECT_EQ(b_.node.drops.total(), 0u);
 }
 
-// A ring from a_ to b_, and a handle: this one, or a copy of b_'s own.
+// A ring from a_ to b_, and a waker handle: the given one, or a copy of b_'s own.
 class PeerWaker : public PeerLinkTest {
  protected:
   void join_with(int handle) {
@@ -45,7 +45,7 @@ class PeerWaker : public PeerLinkTest {
     }
   }
   int handle() const { return ::dup(b_.link->waker_handle()); }
-  // b_ sleeps, a packet comes: by what b_ is woken.
+  // b_ sleeps, and a packet comes. Returns the descriptor that wakes b_.
   int woken_by(std::uint32_t psn) {
     b_.link->silence();
     EXPECT_TRUE(b_.link->prepare_wait());
@@ -79,7 +79,7 @@ TEST_F(PeerWaker, MayBeWokenByManyAndMakesNobodyWait) {
   ASSERT_EQ(woken_by(0), b_.link->wake_fd());
 }
 
-// Who rang is gone, and so is the ring; a sleeper must not be awake for it for ever.
+// The peer that woke b_ is gone with its ring. Its wake-up must not keep a sleeper awake for ever.
 TEST_F(PeerWaker, IsSilencedWhenTheRingIsGone) {
   const WakerHandle other(handle());
   join_with(handle());
@@ -93,11 +93,11 @@ TEST_F(PeerWaker, IsSilencedWhenTheRingIsGone) {
     ASSERT_TRUE(b_.link->prepare_wait());
     EXPECT_FALSE(wait_readable(b_.link->wake_fd(), 0));
     b_.link->end_wait();
-    ASSERT_TRUE(other.wake());  // as one may who has kept it
+    ASSERT_TRUE(other.wake());  // a program that kept the handle may still use it
   }
 }
 
-// A blocked reader sleeps so: each sleep's ring is one edge, and nothing is to be silenced.
+// A blocked reader sleeps like this: each wake-up is one edge, and need not be silenced.
 TEST_F(PeerWaker, WakesByEdges) {
   join_with(handle());
   const int set = ::epoll_create1(EPOLL_CLOEXEC);
@@ -121,7 +121,7 @@ TEST_F(PeerWaker, WakesByEdges) {
   ::close(set);
 }
 
-// Neither a sleeper without sleep, nor one that another peer cannot wake, nor a peer that waits.
+// A peer that misuses the handle causes no false or lost wake-up, and makes no peer wait.
 TEST_F(PeerWaker, WakesWhateverAnotherPeerDoesWithIt) {
   join_with(handle());
   ASSERT_EQ(woken_by(0), b_.link->wake_fd());
@@ -160,7 +160,7 @@ TEST_F(PeerWaker, AHandleThatIsNoneMeansADatagram) {
   ::close(pair[1]);
 }
 
-// What a descriptor means at one time; its number may mean something else at another.
+// The file that a descriptor number means now. Later the number may mean another file.
 class Opened {
  public:
   explicit Opened(int fd) : fd_(fd), inode_(inode_of(fd)) {}
@@ -175,7 +175,7 @@ class Opened {
   ino_t inode_;
 };
 
-// The handle goes with the ring: a process that outlives many peers keeps no descriptor of them.
+// The handle goes with the ring, so a process that outlives its peers keeps none of their handles.
 TEST_F(PeerWaker, NoDescriptorIsLeftOfARingThatIsGone) {
   const auto join = [this] {
     const int fd = handle();
@@ -198,7 +198,7 @@ TEST_F(PeerWaker, NoDescriptorIsLeftOfARingThatIsGone) {
   EXPECT_FALSE(closed.is_there());
 }
 
-// What the one who polls does meanwhile: looks, until it has been long enough, and longer.
+// A poller that looks `looks` times within `time`, and nudges a peer that does not read.
 class PeerNudge : public PeerWaker {
  protected:
   std::uint64_t nudges_after(TimeNs time, int looks) {
@@ -254,7 +254,7 @@ TEST_F(PeerNudge, IsADatagramWhereThereIsNoHandle) {
   EXPECT_TRUE(wait_readable(b_.link->wait_fd()));
 }
 
-// Each is looked after, whoever else reads at once.
+// Each reader is checked, even if another one reads at once.
 TEST_F(PeerNudge, IsForEachOfManyReaders) {
   join_with(handle());
   join_and_forget(a_, c_);
@@ -282,8 +282,8 @@ TEST_F(PeerSleep, NobodySleepsOverAPacket) {
   EXPECT_EQ(a_.link->statistics().kicks.read(), 0u);
 }
 
-// The progress thread sleeps, the application polls and reads the kick first: the next packet must
-// wake the sleeper all the same.
+// The progress thread sleeps, and the application polls and reads the kick first. The next packet
+// must still wake the sleeper.
 TEST_F(PeerSleep, AKickThatAnotherThreadReadIsRepeated) {
   join_and_forget(a_, b_);
   Collector sink;

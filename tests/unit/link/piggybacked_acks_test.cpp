@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Acknowledgements that are piggybacked on the packet behind them: on rings, where both ends take
-// them, and that none is lost where they do not; and out of one buffer of UDP.
+// Acknowledgements that are piggybacked on the packet behind them: on rings if both ends take them,
+// as packets of their own otherwise, and from one buffer of UDP.
 #include <sys/mman.h>
 
 #include <tuple>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kAnswered = 0x123456;
 const Qpn kPeer(0x1001);
-// A record's first word has the length, the second says in bit 18 that there is a piggybacked ACK.
+// A record's first word has the length. Bit 18 of the second says that there is a piggybacked ACK.
 constexpr std::size_t kRecords = 4096;
 constexpr std::uint64_t kHasPiggybackedAck = 1u << 18;
 
@@ -32,8 +32,8 @@ class PiggybackedAcksTest : public ::testing::Test {
     for (const Bytes& bytes : packets) batch.add(bytes, to(own_address(), true));
     return writer_.put(batch.get(), 0, packets.size());
   }
-  // Of each packet that is there its length, and whether it had the piggybacked acknowledgement,
-  // which must be ours.
+  // Takes all packets. Returns each one's length and whether it had a piggybacked acknowledgement,
+  // which must be the one of acknowledgement().
   std::vector<std::pair<std::size_t, bool>> take_all() {
     std::vector<std::pair<std::size_t, bool>> all;
     wire::RxDatagram fields;
@@ -71,7 +71,7 @@ TEST_F(PiggybackedAcksTest, AreOrdinaryWhereNoPacketIsBehindThem) {
   constexpr std::size_t kSize = wire::PiggybackedAck::kPacketSize;
   EXPECT_EQ(put({acknowledgement()}), 1u);
   EXPECT_EQ(take_all(), (All{{kSize, false}}));
-  // To another queue pair.
+  // This acknowledgement is for another queue pair.
   EXPECT_EQ(put({acknowledgement(Qpn(0x1002)), make_packet(kPeer, 1, 20)}), 2u);
   EXPECT_EQ(take_all(), (All{{kSize, false}, {20, false}}));
 }
@@ -85,8 +85,7 @@ TEST_F(PiggybackedAcksTest, AreOrdinaryWhereTheReaderWantsOrdinaryPackets) {
   EXPECT_EQ(take_all(), (All{{20, true}}));
 }
 
-// Each lap ends elsewhere, sometimes with no room for the piggybacked acknowledgement behind its
-// packet.
+// Each lap ends elsewhere, and sometimes has no room for the acknowledgement behind its packet.
 TEST_F(PiggybackedAcksTest, SurviveTheEndOfTheRing) {
   for (std::uint32_t n = 0; n < 5000; ++n) {
     const std::size_t length = 12 + 4 * (n * 7 % 300);
@@ -103,7 +102,7 @@ TEST_F(PiggybackedAcksTest, WaitWithTheirPacketWhereThereIsNoRoom) {
   EXPECT_EQ(take_all(), All(pairs, {4096, true}));
 }
 
-// A record right up to the end whose piggybacked acknowledgement would be behind it.
+// A record ends exactly at the ring's end, so that its piggybacked ACK would be behind the end.
 TEST_F(PiggybackedAcksTest, BehindTheEndBreakTheRing) {
   constexpr std::size_t kLength = 48;  // fills a line
   for (std::size_t n = 1; n < kSmall / 64; ++n) {
@@ -133,8 +132,7 @@ class Taken final : public RxSink {
     add(run.count, run.head);
     for (std::uint32_t i = 1; i < run.count; ++i) EXPECT_FALSE(run.at(i).piggybacked_ack);
   }
-  // How many came together, the length of the first, and whether it had a piggybacked
-  // acknowledgement.
+  // How many packets came together, the first one's length, and whether it had a piggybacked ACK.
   std::vector<std::tuple<std::uint32_t, std::size_t, bool>> all;
 
  private:
@@ -166,7 +164,7 @@ TEST(UdpPiggybackedAcks, AreThoseOfWhatIsBehindThemInTheBuffer) {
   EXPECT_EQ(taken({acknowledges(b.qp(1)), data(48), data(48), data(20)}),
             (Datagrams{{3, 48, true}}));
   EXPECT_EQ(taken({acknowledges(b.qp(1))}), (Datagrams{{1, kSize, false}}));
-  // Behind a packet it is one of its own.
+  // An acknowledgement behind a packet stays a packet of its own.
   EXPECT_EQ(taken({data(48), acknowledges(b.qp(1))}), (Datagrams{{2, 48, false}}));
   EXPECT_EQ(taken({data(48), acknowledges(b.qp(1)), data(100), data(48)}),
             (Datagrams{{2, 48, false}, {2, 100, false}}));

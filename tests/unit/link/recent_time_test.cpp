@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How long what the clock said holds, by a counter that the test turns; and that the two words of
-// it fit together for threads that ask while another looks.
+// How long a look at the clock stays valid, by a counter that the test turns. The two words of the
+// recent time fit together for threads that ask while another one looks.
 #include "verbena/link/recent_time.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class RecentTimeTest : public testing::Test {
 TEST_F(RecentTimeTest, WhoNeverLookedReadsTheClock) {
   EXPECT_EQ(recent_.now(), 5'000u);
   EXPECT_EQ(recent_.now(), 5'000u);
-  EXPECT_EQ(readings, 2);  // to ask is not to look
+  EXPECT_EQ(readings, 2);  // asking is not looking
 }
 
 TEST_F(RecentTimeTest, WhatWasLookedAtHoldsForTheSpan) {
@@ -76,8 +76,8 @@ TEST_F(RecentTimeTest, WithoutACounterNothingIsRecent) {
   EXPECT_EQ(recent_.now_or_look(), 9'000u);
 }
 
-// Of the real one. What was asked is never later than the clock read afterwards, and never older
-// than a look that was seen before.
+// The real clock. An answer is never later than the clock read afterwards, and never older than a
+// look that was seen before.
 TEST(RecentTime, WhoAsksWhileAnotherLooksGetsATimeOfThatLookOrALaterOne) {
   RecentTime recent;
   std::atomic<TimeNs> looked{recent.look()};

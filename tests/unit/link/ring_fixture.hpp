@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the tests of rings share: a ring's file, packets that are numbered, and a peer's view of the
-// memory who does what he likes.
+// What the tests of rings share: a ring's file, numbered packets, and the view of a peer that
+// writes anything to the memory.
 #pragma once
 
 #include <sys/mman.h>
@@ -26,7 +26,7 @@ struct RingFile {
   int fd;
 };
 
-// Lengths of packet number n: small, large and between, always the same.
+// Returns the length of packet number n: small, large or in between, always the same for one n.
 inline std::size_t length_of(std::uint32_t n) {
   Random random(n);
   switch (random.below(3)) {
@@ -39,7 +39,7 @@ inline std::size_t length_of(std::uint32_t n) {
   }
 }
 
-// Has most of the packet that was taken last lie at `there`, not in the batch.
+// Moves a part of the last packet to `there`, and lets the batch borrow it from there.
 inline void borrow(wire::TxBatch& batch, std::size_t from, std::size_t length, Bytes& there) {
   const auto in_batch = batch.sealed_bytes(batch.packets().back()).subspan(from, length);
   there.assign(in_batch.begin(), in_batch.end());
@@ -47,7 +47,8 @@ inline void borrow(wire::TxBatch& batch, std::size_t from, std::size_t length, B
   batch.borrow(from, there.data(), length);
 }
 
-// Half of those that are long enough are borrowed, behind headers and before pads of all lengths.
+// Puts packet number n. Half of the long packets are borrowed, behind headers and before pads of
+// all lengths.
 inline bool put_numbered(RingWriter& writer, std::uint32_t n) {
   Batch batch(8192);
   Bytes borrowed;
@@ -62,7 +63,7 @@ inline bool put_numbered(RingWriter& writer, std::uint32_t n) {
   return writer.put(batch.get(), 0, 1) == 1;
 }
 
-// Whether the next packet there is number n, whole.
+// Whether the next packet in the ring is number n, and whole.
 inline ::testing::AssertionResult takes_numbered(RingReader& reader, std::uint32_t n) {
   wire::RxDatagram fields;
   if (!reader.take(fields)) return ::testing::AssertionFailure() << "nothing there";
@@ -74,7 +75,7 @@ inline ::testing::AssertionResult takes_numbered(RingReader& reader, std::uint32
   return ::testing::AssertionSuccess();
 }
 
-// The whole memory, without the rules.
+// The whole memory of a ring, which this writes without the ring's rules.
 class RawMemory {
  public:
   static constexpr std::size_t kTailAt = 64;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Several packets at once over UDP: how they come out of one buffer, and that nothing is cut that
-// is not to be cut.
+// Several packets at once over UDP: how they come out of one buffer, and that only runs are cut.
 #include <array>
 #include <thread>
 
@@ -9,7 +8,7 @@
 namespace verbena::link::test {
 namespace {
 
-// What comes as it came.
+// Keeps packets, and which of them came together.
 class Cars final : public RxSink {
  public:
   void on_datagram(const wire::RxDatagram& d) noexcept override {
@@ -79,7 +78,7 @@ TEST(UdpRun, IsNoLongerThanTheNearestCacheHolds) {
   EXPECT_EQ(sink.runs, (std::vector<std::uint32_t>{4, 4, 4, 3}));
 }
 
-// By a socket that is not ours, so that what it sends at once need not be right.
+// Sends with a foreign socket, so that what is sent at once may be wrong.
 void send_segmented(const PlainSocket& socket, const std::vector<Bytes>& sealed) {
   const int size = static_cast<int>(sealed.front().size());
   const int probe = IP_PMTUDISC_PROBE;
@@ -90,10 +89,10 @@ void send_segmented(const PlainSocket& socket, const std::vector<Bytes>& sealed)
   ASSERT_TRUE(socket.send(all, own_address(1)));
 }
 
-// Foreigners get no bundles, but their segments together.
+// Options of a port with foreign peers: it sends them no bundles, and gets their segments together.
 constexpr UdpOptions kRoce{.grh_from_port = false};
 
-// Eight segments of a stranger's, one of them damaged, the last two for another queue pair.
+// Eight segments of a foreign socket. One is damaged, and the last two are for another queue pair.
 void receive_from_stranger(Pair& pair, Cars& sink) {
   const PlainSocket stranger(own_address(2));
   std::vector<Bytes> sealed;
@@ -120,7 +119,7 @@ TEST(UdpRun, EndsWhereAPacketIsDamagedOrForAnother) {
   EXPECT_EQ(sink.runs, (std::vector<std::uint32_t>{2, 3, 2}));
 }
 
-// Where nobody but us is expected, the kernel is not asked to keep segments together.
+// If no foreign peer is expected, the kernel is not asked to keep segments together.
 TEST(UdpRun, IsNotMadeOfAStrangersSegmentsAmongOurselves) {
   Pair pair;
   Cars sink;
@@ -128,8 +127,8 @@ TEST(UdpRun, IsNotMadeOfAStrangersSegmentsAmongOurselves) {
   EXPECT_EQ(sink.runs, std::vector<std::uint32_t>(7, 1));
 }
 
-// Packets that are longer than the segments before them, others that are shorter, runs of other
-// lengths, and those whose header fields are not the usual ones: each comes as it was sent.
+// Packets that are longer or shorter than the segments before them, runs of other lengths, and
+// packets with unusual header fields: each arrives as it was sent.
 TEST(UdpSegments, CutNothingElse) {
   Pair pair(kRoce);
   Cars sink;
@@ -146,7 +145,7 @@ TEST(UdpSegments, CutNothingElse) {
   }
 }
 
-// Two queue pairs on one socket, each with lengths of its own.
+// Queue pairs share one socket, and each sends packets of its own length.
 TEST(UdpSegments, AreNeverThoseOfAnotherThread) {
   UdpOptions options = kRoce;
   options.tx_sockets = 1;

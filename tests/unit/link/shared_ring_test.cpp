@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One ring between two contexts: whole packets in order, whoever is slower; and that neither
-// garbage nor a liar at the other end does more than end the ring.
+// One ring between two contexts: whole packets in order, whichever side is slower. Neither garbage
+// nor a lying peer can do more than end the ring.
 #include "verbena/link/shared_ring.hpp"
 
 #include <sys/wait.h>
@@ -40,7 +40,7 @@ void write_all(RingWriter& writer, std::uint32_t count) {
 
 class AnyRing : public ::testing::TestWithParam<std::uint64_t> {};
 
-// Packets of all lengths, in bursts of all lengths, up to a full ring.
+// Packets of all lengths in bursts of all lengths, up to a full ring.
 TEST_P(AnyRing, LosesNothing) {
   Random random(GetParam());
   const RingFile file(kSmall << (GetParam() % 5));
@@ -129,7 +129,7 @@ TEST(SharedRing, ASleeperIsWokenOncePerSleep) {
   put_numbered(writer, 0);
   EXPECT_FALSE(writer.should_wake_reader());
   reader.begin_sleep();
-  EXPECT_TRUE(reader.has_packet());  // so it does not sleep
+  EXPECT_TRUE(reader.has_packet());  // therefore the reader does not sleep
   reader.end_sleep();
   ASSERT_TRUE(takes_numbered(reader, 0));
   for (std::uint32_t n = 1; n < 4; ++n) {
@@ -189,7 +189,7 @@ TEST(SharedRing, GarbageIsNoPacket) {
   }
 }
 
-// A long one is read where it lies, and the writer does not get the place before it was given back.
+// The reader uses a long packet in place. The writer gets the place after it was given back.
 TEST(SharedRing, ATakenPacketStaysUntilItIsGivenBack) {
   constexpr std::size_t kLong = 4108;
   const RingFile file;
@@ -212,8 +212,7 @@ TEST(SharedRing, ATakenPacketStaysUntilItIsGivenBack) {
   }
 }
 
-// Whoever can write to the ring can change what a packet carries, not what was decided by its
-// headers.
+// A peer can change the payload in the ring, but not what was decided by the packet's headers.
 TEST(SharedRing, HeadersAreThoseThatCame) {
   for (const std::size_t length : {12u, 64u, 256u, 260u, 1036u, 4108u}) {
     const RingFile file;
@@ -256,7 +255,8 @@ TEST(SharedRing, ARecordBeyondTheEndEndsTheRing) {
   RingWriter writer(file.map());
   RingReader reader(file.map());
   RawMemory raw(file.fd);
-  // Records of 4160 bytes until the next would have 3136 left, then a short one that lies.
+  // The records have 4160 bytes, until 3136 bytes are left. Then comes a short one with a false
+  // length.
   Batch large(80'000);
   for (std::uint32_t n = 0; n < 15; ++n) large.add(make_packet(Qpn(1), n, 4144), to(own_address()));
   ASSERT_EQ(writer.put(large.get(), 0, 15), 15u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One UDP port, many sockets: that the kernel steers by destination QPN as promised, and that
-// none of the known ways to break that steering is open.
+// One UDP port with many sockets: the kernel steers by destination QPN as promised, and none of the
+// known ways to break that steering is open.
 #include "verbena/link/slot_group.hpp"
 
 #include <gmock/gmock.h>
@@ -81,7 +81,7 @@ TEST(SlotGroup, AFewSocketsMoreMoveNobody) {
   }
 }
 
-// The kernel would move the last socket into the place of one that is closed for good.
+// The kernel would move the last socket into the place of a closed one.
 TEST(SlotGroup, AContextThatDiesMovesNobody) {
   SlotGroup group = open_group(own_address());
   const PlainSocket sender(own_address(1));
@@ -108,7 +108,7 @@ TEST(SlotGroup, AReleasedSlotIsDrainedAndGivenAgain) {
   ASSERT_EQ(group.add_slot().value(), 2u);
   send_to_slot(sender, group, 1);
   group.release(1);
-  send_to_slot(sender, group, 1);  // a peer that does not know yet
+  send_to_slot(sender, group, 1);  // from a peer that does not know yet
   ASSERT_EQ(group.add_slot().value(), 1u);
   EXPECT_FALSE(wait_readable(group.fd(1), 0));
   EXPECT_EQ(group.sockets(), 3u);
@@ -157,7 +157,7 @@ TEST(SlotGroup, GivesEverySlotNumberButTheMulticastOne) {
   }
 }
 
-// Sockets stay for ever: once there is one for each number, extra slots are released ones.
+// Sockets are never closed. Once there is one for each number, extra slots are released ones.
 TEST(SlotGroup, GivesReleasedSlotsAsExtraOnes) {
   SlotGroup group = open_group(own_address());
   constexpr std::uint32_t kAll = SlotGroup::kMulticastSlot;
@@ -203,7 +203,7 @@ TEST(SlotGroup, SaysWhoHasThePort) {
               HasSubstr("taken by a program of user " + std::to_string(::getuid())));
 }
 
-// Two groups of one user would share the kernel's list, and every index be wrong.
+// Two groups of one user would share the kernel's list of sockets, and every index would be wrong.
 TEST(SlotGroup, ASecondGroupOnTheAddressIsRefused) {
   SlotGroup group = open_group(own_address());
   ASSERT_TRUE(group.add_slot().ok());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The ports that an emulator's devices send from, and that nothing from another port passes for
-// theirs: not with a socket of the device's own address, not with a false source address.
+// The ports that an emulator's devices send from. A packet from another port does not pass for
+// theirs, neither from a socket with the device's own address nor with a false source address.
 #include "verbena/link/source_ports.hpp"
 
 #include <netinet/in.h>
@@ -57,7 +57,7 @@ TEST(SourcePorts, NobodyGetsOneOnAnyAddress) {
       EXPECT_EQ(bind_to(address, port), EADDRINUSE) << address.to_string();
       EXPECT_EQ(bind_to(address, port, SO_REUSEADDR), EADDRINUSE) << address.to_string();
     }
-    // Of the same user, who shares them: so the devices' sockets come in.
+    // A socket of the same user may share the port. The devices' sockets are opened in this way.
     EXPECT_EQ(bind_to(own_address(), port, SO_REUSEPORT), 0);
   }
 }
@@ -77,7 +77,7 @@ TEST(SourcePorts, AreFreeAgainAtItsEnd) {
   EXPECT_EQ(bind_to(own_address(), port), 0);
 }
 
-// A device's sockets and who may send to them.
+// A device's sockets, and who may send to them.
 class SenderRuleTest : public ::testing::Test {
  protected:
   void open(bool has_foreign_peers, const IpAddress& local = own_address(),
@@ -94,7 +94,7 @@ class SenderRuleTest : public ::testing::Test {
     options.first_source_port = ports_.first();
     return options;
   }
-  // As the emulator's devices do.
+  // Sends as the emulator's devices do.
   void send_as_own(const IpAddress& from, std::uint32_t slot) {
     auto sender_group = SlotGroup::open(from, {.port = static_cast<std::uint16_t>(port_ + 1)});
     ASSERT_TRUE(sender_group.ok());
@@ -109,7 +109,7 @@ class SenderRuleTest : public ::testing::Test {
     const PlainSocket socket(from);
     ASSERT_TRUE(socket.send(packet_to(slot), group_->local(), port_));
   }
-  // By a socket of another address, which says that it is from `source`.
+  // Sends from a socket with another address, and claims to be `source`.
   void send_with_false_source(const IpAddress& source, std::uint32_t slot, bool with_options) {
     const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (with_options) {
@@ -161,7 +161,7 @@ TEST_F(SenderRuleTest, WithoutForeignPeersOnlyOurPortsAreHeard) {
     }
     send_as_own(own_address(1), slot);
     EXPECT_EQ(waiting(slot), 1u);
-    // The next time with a slot of a context beside the daemon's.
+    // The next round has a slot of a context beside the daemon's.
     if (slot == 0) {
       ASSERT_EQ(group_->add_slot().value(), 1u);
     }

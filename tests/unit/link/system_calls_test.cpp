@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the kernel answers, by either end of a pair of sockets: how much, or minus the error; and
-// errno as it was in any case.
+// What system calls return with either end of a pair of sockets: an amount, or the negative error.
+// They never change errno.
 #include "verbena/link/system_calls.hpp"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The UDP link over real loopback sockets: what goes in comes out, whole, once, in order, at the
-// right queue pair's process, whoever sent it.
+// The UDP link over real loopback sockets: a packet arrives whole, once, in order, and at the
+// process of the right queue pair, whichever socket sent it.
 #include "verbena/link/udp_link.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace verbena::link::test {
 namespace {
 
-// Packets of these lengths to one queue pair, numbered from 0; what arrives at `to`.
+// Sends packets of these lengths to one queue pair, numbered from 0, and expects them all.
 void expect_round_trip(UdpPair& pair, const std::vector<std::size_t>& lengths) {
   Batch batch;
   std::vector<Bytes> sent;
@@ -44,13 +44,13 @@ TEST(UdpLink, CarriesASinglePacket) {
 TEST(UdpLink, CarriesARunInOneCall) {
   UdpPair pair(kRoce);
   std::vector<std::size_t> lengths(63, 1036);
-  lengths.push_back(40);  // the last may be short
+  lengths.push_back(40);  // the last packet may be short
   expect_round_trip(pair, std::vector<std::size_t>(lengths.end() - 32, lengths.end()));
   EXPECT_EQ(pair.a.link->send_calls(), 1u);
   EXPECT_EQ(pair.a.link->segmented_calls(), 1u);
 }
 
-// Both are devices of this emulator's.
+// The two devices belong to this emulator.
 TEST(UdpLink, RunsBetweenOursAreBundles) {
   UdpPair pair;
   for (int i = 0; i < 100; ++i) ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {36, 16}));
@@ -60,7 +60,7 @@ TEST(UdpLink, RunsBetweenOursAreBundles) {
   EXPECT_EQ(pair.a.link->segmented_calls(), 0u);
 }
 
-// What an IP datagram holds, whatever begins or ends in it.
+// Bundles fill an IP datagram, wherever messages begin or end in it.
 TEST(UdpLink, BundlesAreAsLongAsADatagram) {
   UdpPair pair;
   std::vector<std::size_t> message(16, 4108);
@@ -78,7 +78,7 @@ TEST(UdpLink, BundlesComeApartWhereIpFieldsAreRead) {
   EXPECT_EQ(pair.a.link->bundles(), 100u);
 }
 
-// What has the same address is of the same emulator; what has another may be anybody's.
+// A device with the same address is of the same emulator; one with another may be foreign.
 TEST(UdpLink, ARocePortBundlesForItsOwnAddressOnly) {
   UdpPair pair(kRoce);
   ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {36, 16}));
@@ -101,7 +101,7 @@ TEST(UdpLink, CarriesSixtyFourSmallPacketsInOneCall) {
   EXPECT_EQ(pair.a.link->send_calls(), 1u);
 }
 
-// More than an IP datagram holds: fifteen packets of 4 KiB at once at most.
+// An IP datagram holds at most fifteen packets of 4 KiB.
 TEST(UdpLink, CutsLongRunsAtTheKernelsLimit) {
   UdpPair pair(kRoce);
   expect_round_trip(pair, std::vector<std::size_t>(40, 4096 + 28));
@@ -114,7 +114,7 @@ TEST(UdpLink, CarriesMixedLengthsInOrder) {
                            2056, 1036, 16,   16,   16,   16, 4124, 4124, 4124, 500, 504,  12});
 }
 
-// Whose header is longer: up to the longest bundle, which a short packet fills up.
+// An IPv6 header is longer. This sends the longest bundle, which a short packet fills up.
 TEST(UdpLink, CarriesIpv6) {
   const IpAddress loopback = IpAddress::parse("::1").value();
   const UdpOptions options{.port = own_port()};
@@ -187,7 +187,7 @@ TEST(UdpLink, OnARocePortThereIsAlwaysAGrh) {
   for (const Arrived& packet : sink.arrived) EXPECT_TRUE(packet.fields.has_grh);
 }
 
-// A foreign adapter numbers its datagrams as it likes, and no UDP socket shows the number.
+// A foreign adapter chooses its IP identifications freely, and no UDP socket shows them.
 TEST(UdpLink, AcceptsAForeignSendersIdentification) {
   UdpPair pair;
   const PlainSocket sender(own_address(2));
@@ -241,10 +241,10 @@ TEST(UdpLink, TheReceiverNoticesEveryDamage) {
     batch.add(make_packet(pair.b.qp(1), bit, 44), to(own_address(1)));
     ASSERT_EQ(pair.a.link->send_damaged(batch.get(), pair.a.qp(1), Damage{bit + 7 * kBits}), 1u);
     ++sent;
-    if (bit / 8 == 4) --sent;  // moved on into the destination QPN
+    if (bit / 8 == 4) --sent;  // the damage moved on into the destination QPN
   }
   Collector sink;
-  // Those that moved may or may not arrive here; the first ones surely do.
+  // Packets whose damage moved on may arrive here or not. The others surely do.
   ASSERT_GE(receive_count(*pair.b.link, sink, sent), sent);
   EXPECT_TRUE(sink.arrived.empty());
   EXPECT_GE(pair.b.drops.read(DropReason::kBadIcrc), sent);
@@ -316,7 +316,7 @@ TEST(UdpLink, HoldsAsManyPacketsAsItSays) {
   }
 }
 
-// A connected member would draw every other process's packets to itself.
+// A connected socket of the group would attract the packets of all other processes.
 TEST(UdpLink, LeavesTheReceivingSocketUnconnected) {
   SlotGroup group = open_group(own_address(0));
   Node a(group);
@@ -371,7 +371,7 @@ TEST(UdpLink, SendsFromManyThreads) {
   EXPECT_EQ(pair.b.drops.total(), 0u);
 }
 
-// As a program in another network namespace has them from the emulator.
+// A program in another network namespace gets its sockets from the emulator.
 TEST(UdpLink, SendsFromSocketsThatItIsGivenAndOpensNone) {
   SlotGroup group_a = open_group(own_address(0));
   SlotGroup group_b = open_group(own_address(1));
@@ -384,7 +384,7 @@ TEST(UdpLink, SendsFromSocketsThatItIsGivenAndOpensNone) {
   ASSERT_TRUE(a.ok());
   const int next_fd = ::dup(0);
   ::close(next_fd);
-  for (std::uint32_t i = 0; i < 50; ++i) {  // enough for a connected socket, where one may be had
+  for (std::uint32_t i = 0; i < 50; ++i) {  // enough for a connected socket, if one could be opened
     Batch batch;
     for (const bool has_grh : {true, false}) {
       batch.add(make_packet(b.qp(i % 4), i, 64), to(own_address(1), has_grh));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// When UDP has its turn beside rings: told as what a packet of UDP waits for, not by the constants.
+// When UDP is read beside rings, told by how long a UDP packet waits, not by the constants.
 #include "verbena/link/udp_rounds.hpp"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 namespace verbena::link {
 namespace {
 
-// Rounds until UDP is looked at, all of one kind. Nobody waits that long: 0.
+// Returns how many rounds of one kind pass until UDP is read; 0: too many.
 int rounds_until_due(UdpRounds& rounds, bool has_found) {
   for (int n = 1; n <= 10'000; ++n) {
     if (rounds.is_due(has_found)) return n;

@@ -9,9 +9,9 @@ namespace {
 
 using namespace testing;  // the shared names of these tests
 
-// What an owner may rely on: after `deregister` returned, nobody writes there any more. The owner
-// proves it by reading and writing the memory itself without any synchronisation of its own, which
-// ThreadSanitizer reports if an access is still under way.
+// Once `deregister` has returned, no peer writes to the memory any more. The owner proves it: it
+// reads and writes the memory itself without any synchronisation, and ThreadSanitizer reports an
+// access that is still under way.
 TEST_F(RegistryTest, NobodyIsInsideARegionThatWasDeregistered) {
   constexpr int kRounds = 100;
   constexpr int kPeers = 3;
@@ -136,7 +136,7 @@ TEST_F(RegistryTest, ManyThreadsRegisterAtOnceAndKeysAreTheirOwn) {
   EXPECT_EQ(registry_.regions(), static_cast<std::uint32_t>(kThreads * kEach / 4));
 }
 
-// Whoever takes memory away while peers are at it finds nobody there afterwards, as its next owner.
+// After memory was withdrawn while peers used it, its next owner finds no peer there.
 TEST_F(RegistryTest, NobodyIsAtMemoryThatWasWithdrawn) {
   constexpr int kRounds = 100;
   std::atomic<bool> done{false};
@@ -168,7 +168,7 @@ TEST_F(RegistryTest, NobodyIsAtMemoryThatWasWithdrawn) {
   for (std::thread& peer : peers) peer.join();
 }
 
-// A window may be bound to a region, and the region be described, while a part of it is unmapped.
+// A part of a region may be unmapped while a window is bound to it or while it is described.
 TEST_F(RegistryTest, MemoryIsWithdrawnWhileWindowsAreBound) {
   constexpr std::uint32_t kRounds = 2000;
   const std::uint32_t region = add(kFull);

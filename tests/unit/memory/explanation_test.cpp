@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Why an access is refused, in words with the values.
+// The reason why an access is refused, in words with the values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the tests of memory share: a registry over a port whose pages a test can take away.
+// What the tests of memory share: a registry over a port whose pages a test can remove.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -38,8 +38,8 @@ TEST(OrderedCopy, TheLastWordIsSeenAfterAllOthers) {
     std::uint64_t round[kWords];
     for (std::uint64_t n = 1; n <= kRounds; ++n) {
       for (std::uint64_t& word : round) word = n;
-      // Only the end: what comes before it is written by plain copies, which a reader of the
-      // same round may look at, and of no other.
+      // Only the end is written in order. The words before it are plain copies, and may be read
+      // only in the round that wrote them.
       while (seen.load(std::memory_order_acquire) != n - 1) std::this_thread::yield();
       EXPECT_TRUE(ordered_copy(reinterpret_cast<std::uint8_t*>(buffer), round, sizeof round));
     }

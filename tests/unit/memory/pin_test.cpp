@@ -28,7 +28,7 @@ TEST_F(RegistryTest, AMovedPinLetsGoOnce) {
   {
     Pin first = std::move(pin(key, address(0), 8)).value();
     Pin second(std::move(first));
-    EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move): what a moved pin is, is the test
+    EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move): the test is about moved pins
     EXPECT_TRUE(second);
     first = std::move(second);
     first = std::move(pin(key, address(8), 8)).value();
@@ -37,7 +37,7 @@ TEST_F(RegistryTest, AMovedPinLetsGoOnce) {
     first.release();
     EXPECT_FALSE(first);
   }
-  // Would wait for ever if a pin were left, and abort nothing if one were counted twice.
+  // This waits for ever if a pin is left, and aborts if one was counted twice.
   EXPECT_TRUE(registry_.deregister(key).ok());
 }
 
@@ -78,7 +78,7 @@ TEST_F(RegistryTest, AtomicsNeedAlignmentOnBothSidesOfTheTranslation) {
   skewed.length -= 4;
   skewed.base = 0x1000;
   EXPECT_EQ(refusal_of(pin(add(skewed), 0x1000, 8, kRemoteAtomic)), Refusal::kMisaligned);
-  // Alignment is looked at last.
+  // Alignment is checked last.
   EXPECT_EQ(refusal_of(pin(add(kRemoteRead), address(1), 8, kRemoteAtomic)),
             Refusal::kNoPermission);
 }

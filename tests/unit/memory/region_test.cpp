@@ -161,7 +161,7 @@ TEST_F(RegistryTest, GivesTheKeyThatIsWishedForUnlessItIsTaken) {
   EXPECT_NE(wish(own) >> 8, own >> 8);
   EXPECT_NE(wish(0xffffff00) >> 8, 0xffffffu) << "there is no such slot";
   EXPECT_NE(wish(0x000000ff) >> 8, 0u);
-  // Again, once its slot is free, wherever that stands among the free ones.
+  // A key can be had again once its slot is free, wherever the slot is among the free ones.
   std::vector<std::uint32_t> keys;
   for (std::uint32_t i = 10; i < 15; ++i) keys.push_back(wish(i << 8));
   for (const std::uint32_t key : keys) ASSERT_TRUE(registry_.deregister(key).ok());
@@ -191,7 +191,7 @@ TEST_F(RegistryTest, AStaleKeyStaysStaleForThousandsOfRegistrations) {
   }
 }
 
-// What a peer was granted tells it nothing of other keys: their lowest bytes are the seed's.
+// A peer's keys tell nothing about other keys: their lowest bytes come from the seed.
 TEST_F(RegistryTest, TheBytesOfKeysComeFromTheSeed) {
   const auto keys_of = [&](std::uint64_t seed) {
     Registry registry(port_, 1024, seed);

@@ -249,7 +249,7 @@ TEST_F(WindowTest, ADestroyedQueuePairTakesItsWindowsAlong) {
   EXPECT_TRUE(registry_.deregister(region_).ok());
 }
 
-// Binds and unbinds in any order, held against a plain table of who should be bound where.
+// Binds and unbinds in any order, and compares with a plain table of what should be bound where.
 TEST_F(WindowTest, AnyOrderOfBindingLeavesExactlyWhatIsBound) {
   constexpr std::size_t kWindows = 12;
   constexpr std::uint32_t kQps = 3;

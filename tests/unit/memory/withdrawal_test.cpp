@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Memory that its owner takes away while it is registered.
+// Memory that its owner removes while it is registered.
 #include <string>
 #include <vector>
 
@@ -32,7 +32,7 @@ TEST_F(WithdrawalTest, PiecesThatMeetAreOne) {
   for (const std::size_t at : {99, 400, 1999, 2100}) EXPECT_TRUE(is_there(key, at)) << at;
 }
 
-// Only so many are kept apart.
+// A region keeps only a few holes apart.
 TEST_F(WithdrawalTest, OfMoreThanAFewTheNearestBecomeOne) {
   const std::uint32_t key = add(kFull);
   const std::vector<std::size_t> places{100, 1000, 2000, 2100, 4000};
@@ -42,7 +42,7 @@ TEST_F(WithdrawalTest, OfMoreThanAFewTheNearestBecomeOne) {
   for (const std::size_t at : {99, 500, 1500, 3000, 4010}) EXPECT_TRUE(is_there(key, at)) << at;
 }
 
-// Against a plain list, whatever comes and goes.
+// Compares with a plain list while regions and holes come and go.
 TEST_F(WithdrawalTest, WhatIsWithdrawnIsFoundAmongMany) {
   struct Region {
     std::uint32_t key;
@@ -113,7 +113,8 @@ TEST_F(WithdrawalTest, WhatIsRegisteredLaterIsWhole) {
   const std::uint32_t later = add(kFull);
   EXPECT_EQ(pin(key, address(0), 8)->direct(), nullptr);
   EXPECT_EQ(pin(later, address(0), 8)->direct(), buffer_);
-  // The same key for what is there now; to change its rights alone brings nothing back.
+  // The key stands for the new memory only after a new translation. A change of rights brings
+  // nothing back.
   Registry::Change change;
   change.access = true;
   change.to.access = kRemoteRead;
@@ -153,7 +154,7 @@ TEST_F(WithdrawalTest, OnDemandAndDeviceMemoryFollowTheirMappings) {
   }
 }
 
-// Of another process's, which is reached as if it were on demand.
+// A region of another process is reached as if it were on demand.
 TEST_F(WithdrawalTest, ARegionIsTakenAwayWithAllItsWindows) {
   const std::uint32_t region = add(kFull | kOnDemand);
   const WindowBind bind{region, address(0), 64, kRemoteRead};

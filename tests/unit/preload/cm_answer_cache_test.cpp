@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Answers that are kept: given to who asks for the same ID, channel and version, and to nobody
-// else; by many threads at once, each answer whole.
+// Kept answers: a question gets one only with the same ID, channel and version. Many threads may
+// ask at once, and each answer is whole.
 #include "verbena/preload/cm_answer_cache.hpp"
 
 #include <gtest/gtest.h>
@@ -19,14 +19,14 @@ class CmAnswerCacheTest : public ::testing::Test {
  protected:
   using About = CmAnswerCache::About;
 
-  // Two answers, of this byte.
+  // Returns two answers that consist of this byte.
   static std::vector<std::uint8_t> answers(std::uint8_t byte, std::size_t size = 100) {
     std::vector<std::uint8_t> bytes;
     control::append_answer(bytes, kAddress, std::vector<std::uint8_t>(size, byte));
     control::append_answer(bytes, kToInit, std::vector<std::uint8_t>(3, byte));
     return bytes;
   }
-  // The byte and how often; {0, 0}: not known.
+  // Returns the answer's first byte and its size; {0, 0}: not known.
   std::pair<unsigned, std::size_t> find(const About& about, std::uint32_t version,
                                         const control::CmQuestion& question = kAddress,
                                         std::size_t room = 512) {
@@ -35,7 +35,7 @@ class CmAnswerCacheTest : public ::testing::Test {
     return {answer.bytes[0], answer.size};
   }
   void TearDown() override {
-    // So that nothing of this test is found by the next.
+    // Empties the cache, so that the next test finds nothing of this one.
     for (std::uint32_t id = 0; id < control::kCmVersions; ++id) {
       cache.keep({0, id}, 0, {});
       cache.forget({0, id});
@@ -64,7 +64,7 @@ TEST_F(CmAnswerCacheTest, AnotherVersionIsNotTrueAndNeverAgain) {
   EXPECT_EQ(find({5, 1}, 8).first, 4u);
 }
 
-// IDs and channels whose places fall together do not get each other's answers.
+// IDs and channels that share a place do not get each other's answers.
 TEST_F(CmAnswerCacheTest, AnotherIdOrChannelInTheSamePlaceIsUnknown) {
   constexpr std::uint32_t kPlaces = control::kCmVersions;
   cache.keep({5, 1}, 7, answers(9));
@@ -87,7 +87,7 @@ TEST_F(CmAnswerCacheTest, WhatIsForgottenIsUnknown) {
   EXPECT_EQ(find({5, 2}, 7).first, 3u);
 }
 
-// As a program does that resolves the routes of all its connections and then connects them.
+// A program may resolve the routes of all its connections before it connects them.
 TEST_F(CmAnswerCacheTest, KnowsThousandsAtATime) {
   constexpr std::uint32_t kIds = 10'000;
   for (std::uint32_t id = 1; id <= kIds; ++id) {

@@ -47,7 +47,7 @@ TEST(NetlinkMessage, SeveralInOneDatagram) {
   Bytes all;
   for (std::uint32_t i = 0; i < 3; ++i) {
     NetlinkWriter writer(1, 0, i, 0);
-    writer.put_string(1, std::string(i + 1, 'x'));  // lengths that want padding
+    writer.put_string(1, std::string(i + 1, 'x'));  // lengths that need padding
     const Bytes one = writer.take();
     all.insert(all.end(), one.begin(), one.end());
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two devices, what a program asks of them over netlink, and what it reads.
+// Two devices, a program's netlink questions about them, and the replies.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ struct Request {
   }
 };
 
-// The reply, kept beside the messages that point into it.
+// A reply, kept beside the messages that point into it.
 struct Reply {
   NetlinkReplies replies;
   std::vector<NetlinkMessage> messages;

@@ -22,7 +22,7 @@ TEST(Nldev, DumpListsEachDeviceAndEnds) {
   EXPECT_EQ(first.attribute(RDMA_NLDEV_ATTR_NODE_GUID)->size(), 8u);
   EXPECT_EQ(first.attribute(RDMA_NLDEV_ATTR_DEV_NODE_TYPE)->size(), 1u);
   EXPECT_EQ(first.attribute_string(RDMA_NLDEV_ATTR_DEV_PROTOCOL), "ib");
-  // No driver of the kernel's may claim the device.
+  // None of the kernel's drivers may claim the device.
   EXPECT_FALSE(first.attribute(RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID));
   EXPECT_EQ(reply.messages[1].attribute_string(RDMA_NLDEV_ATTR_DEV_PROTOCOL), "roce");
   EXPECT_EQ(reply.messages[2].type, NLMSG_DONE);
@@ -98,7 +98,7 @@ TEST(Nldev, Routes) {
   EXPECT_EQ(route({RDMA_NLDEV_CMD_RES_GET, NLM_F_REQUEST, kIndex, {}, {}}), Route::kOurs);
   EXPECT_EQ(route({RDMA_NLDEV_CMD_RES_GET, NLM_F_REQUEST, 0, {}, {}}), Route::kKernel);
   EXPECT_EQ(route({RDMA_NLDEV_CMD_RES_QP_GET, kDump, 3, {}, {}}), Route::kKernel);
-  // Without a device it is an error, and who says so is all the same.
+  // Without a device this is an error, and it does not matter which side reports it.
   EXPECT_EQ(route({RDMA_NLDEV_CMD_RES_CQ_GET, kDump, {}, {}, {}}), Route::kKernel);
   EXPECT_EQ(route({RDMA_NLDEV_CMD_RES_QP_GET, kDump, kIndex, {}, {}}), Route::kOurs);
   EXPECT_EQ(route({RDMA_NLDEV_CMD_SYS_GET, NLM_F_REQUEST, {}, {}, {}}), Route::kKernel);
@@ -107,7 +107,7 @@ TEST(Nldev, Routes) {
 }
 
 TEST(Nldev, MergedListHasTheKernelsDevicesFirst) {
-  // What the kernel said, to another socket.
+  // What the kernel answered to another socket.
   Bytes kernel;
   NetlinkWriter device(0x1401, NLM_F_MULTI, 5, 1);
   device.put_u32(RDMA_NLDEV_ATTR_DEV_INDEX, 0);

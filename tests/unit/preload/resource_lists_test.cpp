@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What `rdma resource` reads: how many objects a device has, and each list of them.
+// What `rdma resource` reads: how many objects a device has, and each list of objects.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -18,7 +18,7 @@ using control::ResourcesOf;
 
 constexpr std::uint16_t kDump = NLM_F_REQUEST | NLM_F_ACK | NLM_F_DUMP;
 
-// Two devices, and this on the first one of them, when it is asked for.
+// Two devices, of which the first has these resources. They must be asked for as `of`.
 Catalogue with(ResourcesOf of, control::Resources resources) {
   Catalogue catalogue = two_devices();
   catalogue.resources = [=](const std::string& device, ResourcesOf asked) {
@@ -54,7 +54,7 @@ int u8(const NetlinkMessage& message, std::uint16_t type) {
   return message.attribute(type)->front();
 }
 
-// Those of a table, as if each were a message.
+// Returns the entries of a table as if each were a message.
 std::vector<NetlinkMessage> entries_of(std::span<const std::uint8_t> table) {
   std::vector<NetlinkMessage> entries;
   for (std::size_t at = 0; at + sizeof(nlattr) <= table.size();) {
@@ -69,7 +69,7 @@ std::vector<NetlinkMessage> entries_of(std::span<const std::uint8_t> table) {
   return entries;
 }
 
-// A list, from all of its messages; each of them is of the first device and has something in it.
+// A list made of all its messages. Each message is about the first device and is not empty.
 struct Listed {
   Reply reply;
   std::vector<NetlinkMessage> entries;
@@ -123,7 +123,7 @@ TEST(ResourceLists, TheSummaryAddsUpAllContexts) {
   control::Resources resources;
   for (const std::uint32_t slot : {1u, 2u}) {
     auto& made = resources.contexts.emplace_back(context(slot, 7));
-    made.counts = {1, 2, 60, 4, 5, slot == 1 ? 1u : 0u};  // the second is a further engine
+    made.counts = {1, 2, 60, 4, 5, slot == 1 ? 1u : 0u};  // the second context is a further engine
   }
   resources.cm_id_count = 2000;
   const Reply reply = ask({RDMA_NLDEV_CMD_RES_GET, NLM_F_REQUEST, kIndex, {}, {}},
@@ -176,18 +176,18 @@ TEST(ResourceLists, CompletionQueues) {
     EXPECT_EQ(u64(listed[i], RDMA_NLDEV_ATTR_RES_USECNT), i);
     EXPECT_EQ(listed[i].attribute_u32(RDMA_NLDEV_ATTR_RES_CTXN), i + 3);
     EXPECT_EQ(listed[i].attribute_u32(RDMA_NLDEV_ATTR_RES_PID), i + 103);
-    // Of queues of the kernel's own only.
+    // Only queues of the kernel itself have this attribute.
     EXPECT_FALSE(listed[i].attribute(RDMA_NLDEV_ATTR_RES_POLL_CTX));
   }
 }
 
 TEST(ResourceLists, SharedReceiveQueuesAndWhoUsesThem) {
   control::Resources resources;
-  // Its queue pairs come in parts, and before it.
+  // The SRQ's queue pairs come in parts, and before the SRQ.
   for (const std::uint32_t qpn : {0x4001u, 0x4003u, 0x4002u, 0x4009u}) {
     resources.contexts.emplace_back(context(1, 7)).qps = {queue_pair(qpn, 2, 1)};
   }
-  // The same number in another context is another one.
+  // An SRQ with the same number in another context is a different one.
   resources.contexts.emplace_back(context(2, 7)).qps = {queue_pair(0x8001, 2, 1)};
   auto& made = resources.contexts.emplace_back(context(1, 7));
   made.srqs = {{.number = 1, .type = 0, .receive_outstanding = 9, .domain = 5, .cq = 0},
@@ -206,7 +206,7 @@ TEST(ResourceLists, SharedReceiveQueuesAndWhoUsesThem) {
   EXPECT_EQ(users[1].attribute_u32(RDMA_NLDEV_ATTR_RES_LQPN), 0x4009u);
   EXPECT_EQ(u8(listed[1], RDMA_NLDEV_ATTR_RES_TYPE), 1);
   EXPECT_EQ(listed[1].attribute_u32(RDMA_NLDEV_ATTR_RES_CQN), 3u);
-  // `rdma` shows none without the table.
+  // `rdma` shows no SRQ that lacks the table.
   EXPECT_TRUE(listed[1].attribute(RDMA_NLDEV_ATTR_RES_QP)->empty());
 }
 
@@ -313,13 +313,13 @@ TEST(ResourceLists, ALongListFillsAsManyDatagramsAsTheReaderHasRoomFor) {
   EXPECT_EQ(
       count(RDMA_NLDEV_CMD_RES_CQ_GET, RDMA_NLDEV_ATTR_RES_CQ, ResourcesOf::kCompletionQueues),
       2000u);
-  // With two addresses of 128 bytes each.
+  // Each ID has two addresses of 128 bytes.
   EXPECT_EQ(
       count(RDMA_NLDEV_CMD_RES_CM_ID_GET, RDMA_NLDEV_ATTR_RES_CM_ID, ResourcesOf::kCmIds, ENOBUFS),
       800u);
 }
 
-// The emulator tells no more, so nobody knows whether there are.
+// The emulator reports no more than this, so there may be more.
 TEST(ResourceLists, AListAsLongAsTheEmulatorTellsIsNotCalledWhole) {
   control::Resources resources;
   resources.contexts.emplace_back(context(1, 7)).cqs.resize(control::Resources::kMost);
@@ -344,7 +344,7 @@ TEST(ResourceLists, AListIsOfOneDeviceAndItsPort) {
   EXPECT_EQ(error({RDMA_NLDEV_CMD_PORT_GET, kDump, {}, {}, {}}), EINVAL);
 }
 
-// A filter by number: `rdma` goes through the list then.
+// For a filter by number, `rdma` goes through the list after this error.
 TEST(ResourceLists, SingleObjectsAreNotAskedFor) {
   for (const std::uint16_t op : {RDMA_NLDEV_CMD_RES_QP_GET, RDMA_NLDEV_CMD_RES_CM_ID_GET,
                                  RDMA_NLDEV_CMD_RES_CQ_GET, RDMA_NLDEV_CMD_RES_SRQ_GET}) {

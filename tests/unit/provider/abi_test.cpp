@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The list of operations against what is known of each generation of libibverbs.
+// The list of operations, compared with what is known of each generation of libibverbs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ TEST(Abi, UnknownPairsAreNotRecognised) {
   EXPECT_EQ(recognise(0, 0), std::nullopt);
 }
 
-// What came and went, one by one.
+// Operations that were added or removed, one by one.
 TEST(Abi, OperationsComeAndGoWithTheirReleases) {
   EXPECT_THAT(slot_names(k32), Contains(StrEq("query_device")));
   EXPECT_THAT(slot_names(k33), Not(Contains(StrEq("query_device"))));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who asks for a ring: the first queue pair of a peer, and ever fewer of those that follow, until
-// the ring is there or the peer has gone.
+// Tests which queue pairs ask for a ring: the first one to a peer, and ever fewer of those that
+// follow, until the ring exists or the peer has gone.
 #include "verbena/context/asked_peers.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(AskedPeersTest, EachPeerIsAskedForItself) {
 TEST(AskedPeersTest, WhoIsGoneIsAskedAnew) {
   AskedPeers asked;
   for (int qp = 0; qp < 3; ++qp) asked.must_ask(kPeer);
-  asked.forget({kPeer.address, kSlot + 32});  // shares its place
+  asked.forget({kPeer.address, kSlot + 32});  // shares the peer's place
   EXPECT_TRUE(asked.must_ask(kPeer));         // the fourth
   EXPECT_FALSE(asked.must_ask(kPeer));
   asked.forget(kPeer);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An engine's connection to the daemon, whose end the test holds.
+// An engine's connection to the daemon. The test holds the daemon's end.
 #include "verbena/context/daemon_client.hpp"
 
 #include <gtest/gtest.h>
@@ -116,7 +116,7 @@ TEST_F(DaemonClientTest, NoticesTheDaemonsEnd) {
 }
 
 TEST_F(DaemonClientTest, TellsNothingThatADeafDaemonDoesNotTake) {
-  // Without an end, if one of these waited.
+  // If one of these waited, the test would not end.
   for (int i = 0; i < 100'000; ++i) client_->tell(control::ExtraSlot{});
   EXPECT_EQ(hear().type(), control::MessageType::kExtraSlot);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two engines over UDP, and hosts that note what they are asked. No daemon, no verbs.
+// Two engines over UDP, and hosts that note what they are asked. There is no daemon and no verb.
 #include "verbena/engine/engine.hpp"
 
 #include <gtest/gtest.h>
@@ -141,7 +141,7 @@ class EngineTest : public testing::Test {
     right.connect(left);
     std::memset(left.bytes.data(), 0x5a, left.bytes.size());
   }
-  // Until the left one's request is complete, for whoever `drive` drives.
+  // Calls `drive` until the left one's request is complete.
   template <typename Drive>
   bool completes(Drive&& drive) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -152,7 +152,8 @@ class EngineTest : public testing::Test {
     }
     return done.status == queue::Status::kSuccess;
   }
-  // While no thread drives the right one: nothing else orders its writing before this.
+  // Called only while no thread drives the right engine, because nothing else orders its writes
+  // before this read.
   bool has_arrived() { return std::memcmp(left.bytes.data(), right.bytes.data(), 3000) == 0; }
 
   Side left{1}, right{2};
@@ -223,7 +224,7 @@ TEST_F(EngineTest, AsksItsHostOnceAboutAPeerAndPassesOnWhatIsTold) {
   EXPECT_EQ(path->report(now).pid, 42u);
 }
 
-// A ring goes and another one comes, and paths that were there before lead there.
+// A ring goes and another one comes. Paths that existed before use the new ring.
 TEST_F(EngineTest, APathIsRenewedWhenRingsComeAndGo) {
   using Room = wire::Path::Room;
   link::PeerLink& peers = left.engine.links().peers();

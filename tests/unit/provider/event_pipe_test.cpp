@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Events in a pipe: written whole, taken back for an object that goes.
+// Events in a pipe: written whole, and taken back if their object is destroyed.
 #include "verbena/events/event_pipe.hpp"
 
 #include <fcntl.h>
@@ -43,7 +43,7 @@ TEST_F(EventPipeTest, TakesBackOneObjectsEventsAndKeepsTheOthersInOrder) {
 
 TEST_F(EventPipeTest, CountsWhatNobodyHasRead) {
   EXPECT_EQ(pipe_.unread(sizeof(CompletionEvent)), 0u);
-  constexpr std::uint64_t kCount = 20'000;  // more than the pipe takes
+  constexpr std::uint64_t kCount = 20'000;  // more than the pipe holds
   for (std::uint64_t i = 1; i <= kCount; ++i) ASSERT_TRUE(pipe_.write(CompletionEvent{i}));
   EXPECT_TRUE(pipe_.holds_any());
   EXPECT_EQ(pipe_.unread(sizeof(CompletionEvent)), kCount);
@@ -56,7 +56,7 @@ TEST_F(EventPipeTest, TakesBackNothingFromAnEmptyPipe) {
   EXPECT_EQ(pipe_.withdraw(7, sizeof(CompletionEvent)), 0u);
 }
 
-// Many times what a pipe takes.
+// Many times what a pipe holds.
 constexpr std::uint64_t kMany = 100'000;
 
 TEST_F(EventPipeTest, WhatDoesNotFitComesAsThereIsRoom) {
@@ -66,7 +66,7 @@ TEST_F(EventPipeTest, WhatDoesNotFitComesAsThereIsRoom) {
   CompletionEvent event{};
   while (::read(reader_.get(), &event, sizeof event) == sizeof event) {
     ASSERT_EQ(event.cq, ++expected);
-    // What is new stands behind what is held back.
+    // A new event goes behind those that are held back.
     if (expected <= 10) {
       ASSERT_TRUE(pipe_.write(CompletionEvent{kMany + expected}));
     }
@@ -101,7 +101,7 @@ TEST_F(EventPipeTest, TakesBackAlsoWhatIsHeldBack) {
   EXPECT_FALSE(pipe_.holds_any());
 }
 
-// In a forked child: the parent still has them, and the pipe is one.
+// In a forked child the parent still has the held-back events, and both share the pipe.
 TEST_F(EventPipeTest, AbandonedItLeavesThePipeAlone) {
   for (std::uint64_t i = 1; i <= kMany; ++i) ASSERT_TRUE(pipe_.write(CompletionEvent{i}));
   pipe_.abandon();
@@ -113,7 +113,7 @@ TEST_F(EventPipeTest, AbandonedItLeavesThePipeAlone) {
   EXPECT_LT(left, kMany);
 }
 
-// Its writer has lost the processor to the thread that it woke.
+// The writer has lost the processor to the thread that it woke.
 TEST_F(EventPipeTest, ARecordThatIsNotCountedYetIsReadByWhoLooks) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Memory that goes away while it is touched: every guarded access says so and goes on, and nothing
-// else does. This program stands in for the preload library.
+// Memory that goes away while it is accessed: every guarded access reports it and goes on, and
+// other accesses do not. This program stands in for the preload library.
 #include "verbena/objects/memory_guard.hpp"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ void on_signal(int number, siginfo_t*, void* context) {
   if (!offered->resume(context)) ::signal(number, SIG_DFL);
 }
 
-// Two pages between two that are not there.
+// Two pages between two that are not mapped.
 class Guarded : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -181,7 +181,7 @@ TEST_F(Guarded, AFileThatWasCutOff) {
   ::close(file);
 }
 
-// Of a payload that was borrowed and is gone, nothing arrives that anybody would take.
+// A borrowed payload is gone. The packet that arrives instead is one that every receiver drops.
 TEST_F(Guarded, ABorrowedPayload) {
   std::array<std::uint8_t, 4096> room{};
   wire::TxBatch batch(room);
@@ -218,7 +218,7 @@ TEST_F(Guarded, AFaultElsewhereIsSomebodyElses) {
   EXPECT_EXIT(*const_cast<volatile std::uint8_t*>(end()) = 1, testing::KilledBySignal(SIGSEGV), "");
 }
 
-// Of all registries, until their watch ends.
+// Every registry hears of unmapped memory, until its watch ends.
 TEST(MappingWatches, HearOfWhatIsUnmapped) {
   static std::array<std::uint8_t, 64> bytes;
   guard_memory();

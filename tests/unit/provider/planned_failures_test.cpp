@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which calls of which verbs fail, and how each kind of verb says so.
+// Tests which calls of which verbs fail, and how each kind of verb reports it.
 #include "verbena/report/planned_failures.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 namespace verbena::provider {
 namespace {
 
-// Verbs that work.
+// Verbs that succeed.
 abi::Ops working() {
   abi::Ops ops;
   ops.alloc_pd = [](ibv_context*) noexcept { return reinterpret_cast<ibv_pd*>(8); };
@@ -49,7 +49,7 @@ std::string complaint(const char* list) {
   return "";
 }
 
-// Each test has a verb of its own: calls are counted for the whole process.
+// Each test uses a verb of its own, because calls are counted for the whole process.
 TEST(PlannedFailures, OneCallFailsAndNoOther) {
   const abi::Ops ops = with("ibv_dealloc_pd=EBUSY@2");
   std::vector<int> answers;
@@ -101,7 +101,7 @@ TEST(PlannedFailures, OpeningIsAFunctionToo) {
   EXPECT_EQ(planned_failure_of_opening(), 0);
 }
 
-// What `verbena run --fail` takes is what the driver offers and what can say that it failed.
+// `verbena run --fail` takes the names of exactly those of the driver's verbs that can fail.
 TEST(PlannedFailures, TheNamesAreThoseOfTheDriversVerbs) {
   abi::Ops ops;
   offer_device_verbs(ops);

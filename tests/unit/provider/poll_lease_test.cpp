@@ -10,7 +10,7 @@ namespace {
 
 constexpr long kHour = 3600;
 
-// Sets the timer to so much that it tells of itself whether it has been put off.
+// Sets the timer so far ahead that its rest shows whether a poll has set it again.
 void set_to_an_hour(const PollLease& lease) {
   const itimerspec hour{{}, {kHour, 0}};
   ASSERT_EQ(::timerfd_settime(lease.fd(), 0, &hour, nullptr), 0);

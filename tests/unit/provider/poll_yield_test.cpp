@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// When a thread that polls in vain gives its processor away.
+// When a thread that polls in vain yields its processor.
 #include "verbena/progress/poll_yield.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST_F(PollYieldTest, BeginsAtOnceWherePeersTakeTheTurn) {
   }
 }
 
-// Some schedulers give every other turn straight back.
+// Some schedulers give every other yield straight back.
 TEST_F(PollYieldTest, OneTurnOfAWaitIsEnough) {
   for (int i = 0; i < 2; ++i) waits_with({kOfNobody, kOfPeer, kOfNobody});
   EXPECT_TRUE(poll_yield_.is_due(kSoon));
@@ -67,7 +67,7 @@ TEST_F(PollYieldTest, EndsWhereNobodyTakesTheTurn) {
   EXPECT_EQ(peers_until_soon(), 1) << "which was no loss";
 }
 
-// What is found by chance is no reason to begin anew.
+// A turn that finds something by chance is no reason to start yielding again.
 TEST_F(PollYieldTest, BeginsWherePeersTakeTheTurnMoreOftenThanNot) {
   peers_until_soon();
   waits_with({kOfSomebodyElse});
@@ -106,7 +106,7 @@ void run_on(int processor) {
   EXPECT_EQ(::sched_setaffinity(0, sizeof only, &only), 0);
 }
 
-// A thread that wants one processor, and all of it.
+// A thread that uses one processor all the time.
 class Rival {
  public:
   explicit Rival(int processor)
@@ -134,7 +134,7 @@ TEST(PollYieldTurn, KnowsWhetherItsTurnWasTaken) {
     const int here = ::sched_getcpu();
     run_on(here);
     const Rival rival(here);
-    // At last, whichever of the two the scheduler prefers.
+    // This ends at some time, whichever thread the scheduler prefers.
     while (!PollYield::give_turn().was_taken) {
     }
   }).join();
@@ -142,7 +142,7 @@ TEST(PollYieldTurn, KnowsWhetherItsTurnWasTaken) {
 
 TEST(PollYieldTurn, KnowsWhetherNobodyWantedItsTurn) {
   std::thread([] {
-    // At last, however busy the machine is.
+    // This ends at some time, however busy the machine is.
     while (PollYield::give_turn().was_taken) {
     }
   }).join();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// When a thread that posts receives, too.
+// When a thread that posts also receives.
 #include "verbena/progress/posting.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@ namespace {
 
 constexpr TimeNs kStart = 1'000'000;
 
-// Posts every `step` until `end`; how often one of them was to receive, which it does.
+// Posts every `step` until `end`. Returns how often a post had to receive, which it does.
 int receives(Posting& posting, TimeNs step, TimeNs end) {
   std::uint32_t polls = 0;
   for (TimeNs now = kStart; now < end; now += step) {

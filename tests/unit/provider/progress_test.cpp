@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The progress thread: that it drives when it must, and sleeps when it may. Threads meet at
-// condition variables here, never by waiting for a time to pass.
+// The progress thread drives when it must, and sleeps when it may. Threads meet at condition
+// variables here, and never wait for a time to pass.
 #include "verbena/progress/progress.hpp"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ class Driven1 final : public Driven {
   int full_pipes_fd() const noexcept override { return -1; }
   void fill_pipes() noexcept override {}
   TimeNs next_deadline() const noexcept override {
-    turns_.fetch_add(1, std::memory_order_relaxed);  // asked in each
+    turns_.fetch_add(1, std::memory_order_relaxed);  // each turn asks for the deadline
     const std::lock_guard guard(lock_);
     return deadline_;
   }
@@ -87,7 +87,7 @@ class Driven1 final : public Driven {
     std::unique_lock guard(lock_);
     changed_.wait(guard, [&] { return drives_ >= count; });
   }
-  // Returns when the thread has done what a deadline asked of it.
+  // Returns when the thread has done its work for a deadline.
   void await_deadline(Progress& progress) {
     const std::uint64_t before = drives();
     const TimeNs now = link::monotonic_now_ns();
@@ -102,7 +102,7 @@ class Driven1 final : public Driven {
  private:
   control::UniqueFd packets_;
   control::UniqueFd nudges_;
-  std::atomic<std::uint64_t> prepared_{0};  // to sleep on packets
+  std::atomic<std::uint64_t> prepared_{0};  // how often it prepared to sleep on packets
   mutable std::atomic<std::uint64_t> turns_{0};
   mutable std::mutex lock_;
   std::condition_variable changed_;
@@ -143,8 +143,8 @@ TEST(Progress, ReceivesWhileACompletionQueueIsArmedThoughPollsContinue) {
   }
 }
 
-// What comes is found late each time, but the application goes on polling: it merely waited for
-// the processor that the thread took.
+// Packets are found late each time, but the application goes on polling: it only waited for the
+// processor that the thread took.
 TEST(Progress, RestsWhereTheApplicationWouldHaveTakenWhatCame) {
   Driven1 driven;
   Progress progress(driven);
@@ -157,8 +157,8 @@ TEST(Progress, RestsWhereTheApplicationWouldHaveTakenWhatCame) {
   }
 }
 
-// Returns when the thread has slept longer than any tick while the application polled. On a busy
-// machine that pauses now and then: such a sleep does not count.
+// Returns when the thread has slept longer than any tick while the application polled. A sleep in
+// which a busy machine delayed the polls does not count.
 void poll_until_it_sleeps_long(Progress& progress, Driven1& driven) {
   constexpr TimeNs kLong = 7'000'000;
   constexpr TimeNs kPause = 1'000'000;
@@ -187,7 +187,7 @@ TEST(Progress, SleepsAsLongAsTheApplicationPolls) {
   poll_until_it_sleeps_long(progress, driven);
 }
 
-// Sooner than it would look by itself, once at least.
+// At least once, the thread wakes sooner than it would look by itself.
 TEST(Progress, WakesSoonAfterPollsThatKeptItAsleep) {
   Driven1 driven;
   Progress progress(driven);
@@ -203,7 +203,7 @@ TEST(Progress, WakesSoonAfterPollsThatKeptItAsleep) {
   } while (passed > 50'000'000);
 }
 
-// A send is longer than what would be a pause between polls, and the application receives after it.
+// A send takes longer than a pause between polls, and the application receives after it.
 TEST(Progress, RestsWhileTheApplicationSends) {
   Driven1 driven;
   Progress progress(driven);
@@ -221,7 +221,7 @@ TEST(Progress, RestsWhileTheApplicationSends) {
   driven.await_drives(before + 1);
 }
 
-// As one that streams datagrams, whenever the thread looks.
+// An application that streams datagrams may be in a send whenever the thread looks.
 TEST(Progress, ReceivesForAnApplicationThatSendsAndNeverPolls) {
   Driven1 driven;
   Progress progress(driven);
@@ -245,8 +245,8 @@ TEST(Progress, ReceivesForAnApplicationThatSendsAndSleeps) {
   }
 }
 
-// By its clock the application has not polled for long; but it does so while the thread is at what
-// came, each time.
+// By its clock the application has not polled for long, but each time it polls while the thread
+// handles the packets.
 TEST(Progress, RestsWhereTheApplicationComesWhileItDrives) {
   Driven1 driven;
   Progress progress(driven);
@@ -259,7 +259,7 @@ TEST(Progress, RestsWhereTheApplicationComesWhileItDrives) {
   }
 }
 
-// It polls all the time, so nothing but the nudge makes the thread look.
+// The application polls all the time, so only the nudge makes the thread look.
 TEST(Progress, HeedsANudgeWhileItRests) {
   Driven1 driven;
   Progress progress(driven);
@@ -279,8 +279,8 @@ TEST(Progress, HeedsANudgeWhileItRests) {
   }
 }
 
-// It polls until it has found its completion, and then waits for its memory to change, again and
-// again: what changes it is brought without a wait for the end of a lease.
+// The application polls until it finds its completion, and then waits for its memory to change,
+// again and again. The packet that changes the memory does not wait for the end of a lease.
 TEST(Progress, LearnsToWatchForAnApplicationThatWaitsForItsMemoryToChange) {
   Driven1 driven;
   Progress progress(driven);
@@ -297,7 +297,7 @@ TEST(Progress, LearnsToWatchForAnApplicationThatWaitsForItsMemoryToChange) {
   }
 }
 
-// A nudge or none, a poll in between or none: each packet is found.
+// Each packet is found, with and without a nudge, and with and without a poll in between.
 TEST(Progress, ReceivesForAnApplicationThatIsAwaySinceItPolled) {
   Driven1 driven;
   Progress progress(driven);
@@ -311,7 +311,7 @@ TEST(Progress, ReceivesForAnApplicationThatIsAwaySinceItPolled) {
   }
 }
 
-// An idle context is to wake nobody, so a thread that rests does not do so for ever.
+// An idle context must not wake any thread, so a parked thread does not stay parked for ever.
 TEST(Progress, WatchesAgainWhereNobodyPollsAndNothingComes) {
   Driven1 driven;
   Progress progress(driven);
@@ -354,7 +354,7 @@ TEST(Progress, MindsDeadlinesOnlyWhileAReaderIsBlocked) {
   Progress progress(driven);
   ASSERT_EQ(progress.start(), 0);
   ASSERT_TRUE(progress.begin_blocked_read(0));
-  for (int i = 0; i < 2; ++i) driven.await_deadline(progress);  // it may have been on its way
+  for (int i = 0; i < 2; ++i) driven.await_deadline(progress);  // one may be on its way
   const std::uint64_t before = driven.prepared();
   for (int i = 0; i < 50; ++i) driven.await_deadline(progress);
   EXPECT_EQ(driven.prepared(), before);
@@ -384,7 +384,7 @@ TEST(Progress, HasOneBlockedReaderAtATimeAndNoneWhileOthersWait) {
   progress.note_armed(false);
   EXPECT_FALSE(progress.begin_blocked_read(0)) << "somebody waits for an event elsewhere";
   EXPECT_TRUE(progress.begin_blocked_read(1)) << "it is that reader";
-  // One more was armed meanwhile.
+  // Another queue was armed meanwhile.
   progress.note_armed(false);
   progress.end_blocked_read(1);
   driven.send_packet();
@@ -401,7 +401,7 @@ TEST(Progress, StopsAtOnceEvenWhenItSleepsForEver) {
   }
 }
 
-// A thread that blocks for its events between its posts does not post one after the other.
+// A thread that blocks for events between its posts does not post one request after the other.
 TEST(ProgressLooks, ChangeWithEachWaitAsTheyDoWithEachPoll) {
   Driven1 driven;
   Progress progress(driven);

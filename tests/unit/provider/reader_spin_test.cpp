@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// When a thread that waits for an event looks for it, and when it has learnt to sleep at once.
+// When a thread that waits for an event spins, and when it has learnt to sleep at once.
 #include "verbena/progress/reader_spin.hpp"
 
 #include <gtest/gtest.h>
@@ -9,12 +9,12 @@ namespace {
 
 constexpr TimeNs kSoon = ReaderSpin::kSpan / 2;
 constexpr TimeNs kLate = ReaderSpin::kSpanOfSleeper + 1;
-// After both turns of a wait, of which somebody has made use.
+// The time after both turns of a wait, if another thread has used them.
 constexpr TimeNs kUsed = ReaderSpin::kTurns * ReaderSpin::kTurnOfNobody;
 
 class ReaderSpinTest : public ::testing::Test {
  protected:
-  // Waits for an event that comes after so long; whether the thread looked for it.
+  // Waits for an event that comes after `until`. Returns whether the thread spun for it.
   bool waits(TimeNs until) {
     now_ += 1'000'000;
     reader_spin_.begin(now_);
@@ -89,7 +89,7 @@ TEST_F(ReaderSpinTest, GivesTwoTurnsAwayWhereItHasFoundSomethingBefore) {
   EXPECT_EQ(waits_until_it_looks(kSoon), 4) << "that was in vain, too";
 }
 
-// The peer runs on another processor, then.
+// The peer then runs on another processor.
 TEST_F(ReaderSpinTest, LooksOnWhereNobodyTakesItsTurns) {
   waits_until_it_looks(kSoon);
   reader_spin_.begin(now_);
@@ -145,7 +145,7 @@ TEST_F(ReaderSpinTest, EachLookInVainMakesTheNextDearer) {
   waits_until_it_looks(kSoon);
   int before = 0;
   for (int i = 0; i < 5; ++i) {
-    // What comes only just in time to a sleeper comes too late for one that looks.
+    // An event that is just in time for a sleeper comes too late for a thread that spins.
     const int count = waits_until_it_looks(ReaderSpin::kSpanOfSleeper - 1);
     EXPECT_GE(count, before);
     before = count;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is said of explanations that repeat themselves.
+// What is printed of explanations that repeat.
 #include "verbena/report/repeats.hpp"
 
 #include <gtest/gtest.h>

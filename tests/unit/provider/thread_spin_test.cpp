@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// When the progress thread looks on, and when it has learnt that it is in vain.
+// When the progress thread spins, and when it has learnt that spinning is in vain.
 #include "verbena/progress/thread_spin.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ class ThreadSpinTest : public ::testing::Test {
     now_ += pause;
     return thread_spin_.found(now_) > now_;
   }
-  // Nothing comes; how many short pauses it then takes until it looks again.
+  // Spins in vain. Returns how many short pauses it then takes until the thread spins again.
   int lose() {
     now_ += ThreadSpin::kSpan;
     thread_spin_.gave_up();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The verbs' values and the engine's.
+// Translation between the verbs' values and the engine's.
 #include "verbena/verbs/translate.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whether pages are there, and reaching those that may not be.
+// Whether pages are there, and access to pages that may be missing.
 #include "verbena/objects/user_memory.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-// Pages between two that do not exist.
+// Pages between two that are not mapped.
 class Pages {
  public:
   explicit Pages(std::size_t count, int protection = PROT_READ | PROT_WRITE)

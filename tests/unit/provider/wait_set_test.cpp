@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Descriptors that a thread sleeps on: as long as they are readable, or each time they become so.
+// Descriptors that a thread sleeps on: while they are readable, or each time they become so.
 #include "verbena/events/wait_set.hpp"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST_F(WaitSetTest, ReportsEachTimeThatAMemberBecomesReadable) {
   }
 }
 
-// What is busy costs a look with each packet, as long as it is in the set.
+// A busy descriptor costs a look with each packet as long as it is in the set.
 TEST_F(WaitSetTest, ABusyMemberLeavesWhereNobodySleepsAnyMore) {
   ASSERT_TRUE(set_.make({{first_.get()}}));
   make_readable(second_);

@@ -85,7 +85,7 @@ TEST(WorkBuilder, RemembersTheFirstMistakeUntilTheNextStart) {
   WorkBuilder builder;
   builder.start();
   const Sge sge{1, 2, 3};
-  builder.set_sges(&sge, 1);  // without a request
+  builder.set_sges(&sge, 1);  // there is no request yet
   builder.fail(EOPNOTSUPP);
   EXPECT_EQ(builder.error(), EINVAL);
   builder.finish();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The range of each attribute, at its edges; and that `apply` copies what the mask names, no more.
+// The range of each attribute, at its edges. `apply` copies exactly what the mask names.
 #include <gmock/gmock.h>
 
 #include <functional>
@@ -21,7 +21,7 @@ constexpr std::uint32_t kToRts =
 
 using Edit = std::function<void(Attributes&)>;
 
-// The refusal after one edit of good attributes, empty when allowed.
+// Each returns the refusal after one edit of good attributes, or nothing if they are allowed.
 std::string to_init(const Edit& edit, const TransitionLimits& limits = {}) {
   Attributes a = good_attributes(State::kReset, State::kInit);
   edit(a);

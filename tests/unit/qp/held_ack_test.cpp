@@ -12,7 +12,7 @@ constexpr TimeNs kHold = HeldAck::kHold;
 
 class HeldAckTest : public ::testing::Test {
  protected:
-  // One that goes alone, and the application posts so long after it.
+  // An ACK goes alone, and the application posts `pause` after it.
   void go_and_post(TimeNs pause) {
     ASSERT_FALSE(ack_.holds(now_));
     ack_.goes_alone(now_);
@@ -80,7 +80,7 @@ TEST_F(HeldAckTest, IsNotHeldAgainAtOnceAfterItsTime) {
   hold();
   ack_.goes_alone(now_ += kHold);
   EXPECT_EQ(ack_.state(), State::kDue);
-  // Twice as many must come soon.
+  // Now twice as many posts must come soon.
   for (int i = 0; i < 4; ++i) ASSERT_NO_FATAL_FAILURE(go_and_post(1));
   hold();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the tests of the transition rules share: attributes and limits that nothing is wrong with.
+// What the tests of the transition rules share: valid attributes and limits.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ inline PathAttributes global_path() {
   return path;
 }
 
-// In the range that every transition accepts, on an InfiniBand port.
+// Returns attributes that every transition accepts, on an InfiniBand port.
 inline Attributes good_attributes(State current_state, State next) {
   Attributes a;
   a.state = next;
@@ -53,7 +53,7 @@ inline Attributes good_attributes(State current_state, State next) {
   return a;
 }
 
-// The reason of the refusal, empty when allowed. The errno is always EINVAL.
+// Returns the reason of the refusal; empty: allowed. The errno is always EINVAL.
 inline std::string attempt(Transport transport, State from, const Attributes& wanted,
                            std::uint32_t mask, const TransitionLimits& limits = {}) {
   Attributes current;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Every cell of the table of transitions, held against a second table, written out row by row from
-// ibv_modify_qp(3) and IBTA Vol 1, 11.2.5.2, in the names that programs use.
+// Every cell of the table of transitions, compared with a second table, which was written row by
+// row from ibv_modify_qp(3) and IBTA Vol 1, 11.2.5.2, in the names that programs use.
 #include <gmock/gmock.h>
 
 #include <cstring>
@@ -148,7 +148,7 @@ class EveryCell : public ::testing::TestWithParam<Cell> {
 
 TEST_P(EveryCell, TakesWhatItNeedsAndMayTakeAndNothingElse) {
   if (row_ == nullptr) {
-    // Illegal with every single attribute and with all that any transition could want.
+    // The transition is illegal with every single attribute.
     EXPECT_THAT(modify(kMaskState), HasSubstr(arrow()));
     for (const auto& [name, bit] : kBits) {
       EXPECT_THAT(modify(kMaskState | bit), HasSubstr("is not a transition")) << name;
@@ -189,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(Table, EveryCell,
 TEST(Transitions, WithoutTheStateBitOnlyAttributesChange) {
   for (Transport t : kAllTransports) {
     const std::uint32_t init_bit = t == Transport::kUd ? kMaskQkey : kMaskAccessFlags;
-    // qp_state holds garbage: without its bit nobody looks at it.
+    // qp_state holds garbage, which is ignored without its bit.
     const auto modify = [t](State in, std::uint32_t mask) {
       return attempt(t, in, good_attributes(in, static_cast<State>(200)), mask);
     };

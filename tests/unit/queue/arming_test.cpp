@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// When a completion queue tells its reader by an event.
+// When a completion queue sends an event to its reader.
 #include "completion_queue_fixture.hpp"
 
 namespace verbena::queue {
@@ -30,7 +30,7 @@ TEST_F(CompletionQueueTest, ArmingYieldsOneEventForTheNextCompletion) {
   EXPECT_EQ(sink_.completion_events, 2) << "arming twice is arming once";
 }
 
-// As adapters do: who arms and then sleeps has missed nothing that came before.
+// As on adapters, a reader that arms and then sleeps misses no earlier completion.
 TEST_F(CompletionQueueTest, ArmingTellsAtOnceOfWhatWasNotPolled) {
   CompletionQueue cq = make(8);
   cq.push(completion(1), false);
@@ -46,7 +46,8 @@ TEST_F(CompletionQueueTest, ArmingTellsAtOnceOfWhatWasNotPolled) {
   EXPECT_EQ(sink_.completion_events, 2);
 }
 
-// Who arms when an event comes and polls then (perftest -e) has one event for each completion.
+// A reader that arms when an event comes, and polls then (perftest -e), has one event per
+// completion.
 TEST_F(CompletionQueueTest, ArmingTellsNothingTwice) {
   CompletionQueue cq = make(8);
   cq.arm(false);
@@ -57,7 +58,7 @@ TEST_F(CompletionQueueTest, ArmingTellsNothingTwice) {
     Completion c;
     ASSERT_TRUE(cq.poll_one(c));
   }
-  // But who arms again and has polled nothing is told again.
+  // A reader that arms again without a poll in between gets another event.
   cq.push(completion(10), false);
   EXPECT_EQ(cq.arm(false), Arming::kWaits);
   EXPECT_EQ(sink_.completion_events, 11);
@@ -65,7 +66,7 @@ TEST_F(CompletionQueueTest, ArmingTellsNothingTwice) {
   EXPECT_EQ(sink_.completion_events, 12);
 }
 
-// Who polls one for each event gets them all.
+// A reader that polls one completion for each event gets them all.
 TEST_F(CompletionQueueTest, ArmingBeforeEachPollLosesNone) {
   CompletionQueue cq = make(64);
   cq.arm(false);
@@ -110,7 +111,7 @@ TEST_F(CompletionQueueTest, SolicitedArmingTellsAtOnceOfSolicitedOnesAndErrorsOn
   EXPECT_EQ(sink_.completion_events, 2);
   EXPECT_TRUE(cq.disarm());
   EXPECT_FALSE(cq.disarm());
-  // Also when the ring has grown, and where others were forgotten.
+  // This also holds when the ring has grown, and when other completions were purged.
   cq.push(completion(4, 7, Status::kFlushed), false);
   for (std::uint64_t i = 0; i < 200; ++i) cq.push(completion(i, 9), false);
   EXPECT_EQ(cq.arm(true), Arming::kFired);

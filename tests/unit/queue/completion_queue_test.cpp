@@ -63,7 +63,7 @@ TEST_F(CompletionQueueTest, EveryFieldArrives) {
   EXPECT_EQ(out.tag, 9u);
 }
 
-// Pushes and polls at random against a plain queue: wrapping, growing and filling to the brim.
+// Pushes and polls at random, compared with a plain queue: wraps, grows and fills up.
 TEST_F(CompletionQueueTest, BehavesLikeAPlainQueueWhateverTheOrderOfCalls) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     Random random(seed);
@@ -176,7 +176,7 @@ TEST_F(CompletionQueueTest, ResizeKeepsWhatWaitsAndRefusesToLoseIt) {
 
 TEST_F(CompletionQueueTest, PurgeForgetsOneQueuePairAndKeepsTheOrderOfTheRest) {
   CompletionQueue cq = make(100);
-  // Not at the ring's start, so that what is kept wraps.
+  // The completions do not begin at the ring's start, so that the kept ones wrap.
   for (std::uint64_t i = 0; i < 60; ++i) cq.push(completion(i), false);
   drain(cq);
   for (std::uint64_t i = 0; i < 30; ++i) {
@@ -206,8 +206,8 @@ TEST_F(CompletionQueueTest, RemembersWhatItsOwnerWants) {
   EXPECT_EQ(out.timestamp, 1234u);
 }
 
-// Queue pairs of several threads fill it, several threads empty it: nothing is lost or doubled,
-// and each queue pair's completions stay in order.
+// Queue pairs of several threads fill the queue, and several threads empty it. No completion is
+// lost or doubled, and each queue pair's completions stay in order.
 TEST_F(CompletionQueueTest, ManyThreadsShareIt) {
   constexpr std::uint32_t kProducers = 3;
   constexpr std::uint64_t kEach = 5000;
@@ -264,7 +264,7 @@ TEST_F(Freeing, IsCountedAsTheyArePolled) {
   for (std::size_t i = 0; i < 60; ++i) {
     const auto slots = static_cast<std::uint16_t>(1 + i % 5);
     cq.push(freeing(accounts[i % accounts.size()], slots), false);
-    cq.push(completion(i), false);  // frees none
+    cq.push(completion(i), false);  // frees no slot
   }
   for (const std::uint32_t account : accounts) EXPECT_EQ(cq.freed(account).total(), 0u);
   for (std::size_t i = 0; i < 60; ++i) {
@@ -302,14 +302,14 @@ TEST_F(Freeing, IsCountedOfWhatIsForgotten) {
   EXPECT_EQ(cq.freed(account).total(), 6u);
 }
 
-// Another work queue has it then.
+// Another work queue has the account then.
 TEST_F(Freeing, EndsWithTheAccount) {
   CompletionQueue cq = make(300);
   const std::uint32_t account = cq.open_account();
   const std::uint32_t other = cq.open_account();
   for (int i = 0; i < 4; ++i) cq.push(freeing(i % 2 == 0 ? account : other, 1), false);
   const auto seen = cq.peek(2);
-  for (int i = 0; i < 200; ++i) cq.push(completion(1), false);  // the ring is another one
+  for (int i = 0; i < 200; ++i) cq.push(completion(1), false);  // the ring grows into a new one
   cq.close_account(account);
   EXPECT_EQ(cq.open_account(), account);
   const std::uint32_t before = cq.freed(account).total();
@@ -355,7 +355,7 @@ class Peeking : public ::testing::Test {
   using Ids = std::vector<std::uint64_t>;
   RecordingSink sink_;
   CompletionQueue cq_{{.capacity = 100}, sink_};
-  std::span<const Completion> seen_;  // by the last peek, where it lies
+  std::span<const Completion> seen_;  // seen by the last peek, in place
 };
 
 TEST_F(Peeking, TakesNothingUntilItIsSaid) {
@@ -387,7 +387,7 @@ TEST_F(Peeking, OutlastsGrowthAndPurging) {
   EXPECT_EQ(poll(3), (Ids{2, 4, 6}));
 }
 
-// What it looks at does not move, however often the others come round.
+// The completions that the reader looks at do not move, however often others come round the ring.
 TEST_F(Peeking, KeepsWhatItSeesWhileOthersFillAndPoll) {
   std::uint64_t next = 1;
   while (next <= 10) push(next++);
@@ -402,7 +402,7 @@ TEST_F(Peeking, KeepsWhatItSeesWhileOthersFillAndPoll) {
   EXPECT_EQ(poll(2), (Ids{4, expected}));
 }
 
-// The ring ends where it ends: the rest is there at the next look.
+// A look ends at the ring's end. The next look sees the rest.
 TEST_F(Peeking, ComesRoundTheEndOfTheRing) {
   std::uint64_t next = 1, expected = 1;
   for (int round = 0; round < 40; ++round) {
@@ -427,7 +427,7 @@ TEST_F(Peeking, LosesToAnOverrunThatIsIgnored) {
   };
   for (std::uint64_t id = 1; id <= 3; ++id) add(id);
   const std::span<const Completion> seen = small.peek(2);
-  add(4);  // instead of 1
+  add(4);  // overwrites completion 1
   EXPECT_EQ(ids(seen), (Ids{1, 2}));
   Completion last;
   small.consume(2, last);

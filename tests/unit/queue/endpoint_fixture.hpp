@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the parts of a requester or responder work on: a queue pair's endpoint with memory, a
+// What the parts of a requester or responder work on: the endpoint of a queue pair, with memory, a
 // completion queue and a path.
 #pragma once
 
@@ -53,7 +53,7 @@ class EndpointTest : public ::testing::Test {
   }
 
   wire::Path::Packing& form() { return static_cast<Path&>(*endpoint_.path).form; }
-  // Of our bytes, from the first on.
+  // Registers the first `length` bytes of our memory.
   std::uint32_t make_key(memory::DomainId domain, std::size_t length) {
     memory::RegionRequest region;
     region.domain = domain;

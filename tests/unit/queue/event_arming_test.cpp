@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Of which completions an event tells, in positions; arming_test.cpp drives the same by a queue.
+// Tests which completions an event reports, by their positions. arming_test.cpp tests it with a
+// queue.
 #include "verbena/queue/event_arming.hpp"
 
 #include <gtest/gtest.h>
@@ -86,7 +87,7 @@ TEST_F(EventArmingTest, PositionsMayWrap) {
   EXPECT_EQ(arm(true), Arming::kWaits);
 }
 
-// Two billion completions later an old mark must not look new.
+// After two billion completions an old mark must not look new.
 TEST_F(EventArmingTest, AnOldSolicitedOneIsNoNewsAfterHalfARound) {
   push(true);
   head_ = end_;
@@ -121,7 +122,7 @@ TEST_F(EventArmingTest, PositionsMayStartAnew) {
   arming_.cut(head_, end_);
   arm();
   push();
-  push();  // of which no event has told
+  push();  // no event has reported this one
   arming_.restart_at(head_);
   end_ -= head_;
   head_ = 0;

@@ -26,7 +26,7 @@ class ReceiveQueueTest : public ::testing::Test {
     options.shared = true;
     return ReceiveQueue(options, sink_);
   }
-  // A receive whose buffers can be told from its id.
+  // Posts a receive whose buffers follow from its id.
   static Posted post(ReceiveQueue& queue, std::uint64_t id, std::uint32_t sges = 1) {
     std::vector<Sge> list;
     for (std::uint32_t i = 0; i < sges; ++i) {
@@ -36,7 +36,7 @@ class ReceiveQueueTest : public ::testing::Test {
     return queue.post({id, list});
   }
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
-  // One whose slot is free at once.
+  // Takes a receive and frees its slot at once.
   static bool take(ReceiveQueue& queue, ActiveReceive& out) {
     if (!queue.take(out)) return false;
     queue.give_back();
@@ -228,7 +228,7 @@ TEST_F(ReceiveQueueTest, AnUnusedQueueCanBeResized) {
 
 class ReceiveSlots : public ReceiveQueueTest {
  protected:
-  // The oldest receive completes there.
+  // Completes the oldest receive in this completion queue.
   static void complete(ReceiveQueue& queue, CompletionQueue& cq, std::uint32_t account) {
     ActiveReceive out;
     ASSERT_TRUE(queue.take(out));
@@ -260,7 +260,7 @@ TEST_F(ReceiveSlots, AreFreeWhenTheirCompletionWasPolled) {
   queue.detach(cq_);
 }
 
-// Of a shared one, wherever: users of one completion queue have one account there.
+// Slots of a shared queue: its users with one completion queue have one account there.
 TEST_F(ReceiveSlots, AreCountedInAllQueuesWhereItsUsersComplete) {
   ReceiveQueue queue = make(4);
   const std::uint32_t here = queue.attach(cq_);
@@ -278,7 +278,7 @@ TEST_F(ReceiveSlots, AreCountedInAllQueuesWhereItsUsersComplete) {
       poll(*cq);
     }
   }
-  // One user leaves, the other stays; then what was polled before is still free.
+  // One user leaves and the other stays. What was polled before is still free then.
   queue.detach(cq_);
   for (std::uint64_t id = 1; id <= 4; ++id) ASSERT_EQ(post(queue, id), Posted::kOk);
   complete(queue, cq_, here);
@@ -296,7 +296,7 @@ TEST_F(ReceiveSlots, OfWhatIsForgottenAreFree) {
     for (std::uint64_t id = 1; id <= 2; ++id) ASSERT_EQ(post(queue, id), Posted::kOk);
     complete(queue, cq_, account);
     queue.clear();
-    poll(cq_);  // of before
+    poll(cq_);  // a completion from before the clear
   }
   ActiveReceive out;
   for (std::uint64_t id = 1; id <= 2; ++id) ASSERT_EQ(post(queue, id), Posted::kOk);
@@ -307,7 +307,7 @@ TEST_F(ReceiveSlots, OfWhatIsForgottenAreFree) {
   queue.detach(cq_);
 }
 
-// A shared queue: every receive goes to exactly one taker.
+// In a shared queue every receive goes to exactly one taker.
 TEST_F(ReceiveQueueTest, ManyThreadsPostAndTake) {
   constexpr std::uint64_t kPosters = 2;
   constexpr std::uint64_t kEach = 5000;
@@ -349,7 +349,7 @@ TEST_F(ReceiveQueueTest, ManyThreadsPostAndTake) {
   for (int times : seen) ASSERT_EQ(times, 1);
 }
 
-// What ibv_query_srq tells is asked for while messages come.
+// A program may call ibv_query_srq while messages come.
 TEST_F(ReceiveQueueTest, IsAskedWhileItIsAtWork) {
   constexpr std::uint64_t kRounds = 2000;
   ReceiveQueue queue = make(4);

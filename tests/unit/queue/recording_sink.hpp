@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An event sink that remembers what it was told, from any thread.
+// An event sink that remembers its calls, from any thread.
 #pragma once
 
 #include <atomic>

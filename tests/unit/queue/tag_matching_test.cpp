@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The list of tagged buffers, sentence by sentence of ibv_post_srq_ops(3), and against a model that
-// keeps all entries in one vector and looks through it from the front.
+// The list of tagged buffers: the sentences of ibv_post_srq_ops(3) one by one, and a comparison
+// with a model that keeps all entries in one vector and searches it from the front.
 #include "verbena/queue/tag_matching.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class TagMatchingTest : public ::testing::Test {
     return options;
   }
 
-  // An entry whose buffer can be told from its receive id.
+  // Adds an entry whose buffer follows from its receive id.
   Posted add(std::uint64_t receive_id, std::uint64_t tag, std::uint64_t mask, TagOperation& op) {
     const Sge sge{receive_id * 16, 64, 7};
     op.opcode = TagOpcode::kAdd;
@@ -128,7 +128,7 @@ TEST_F(TagMatchingTest, EqualTagsLeaveInPostingOrder) {
 }
 
 // "Operation may fail due to concurrent tag consumption - in this case IBV_WC_TM_ERR status will be
-// returned in WC", signaled or not: a failure is always told.
+// returned in WC". A failure always has a completion, signaled or not.
 TEST_F(TagMatchingTest, DeletingWhatWasConsumedFailsInTheCompletion) {
   const std::uint32_t handle = add(1, 5);
   EXPECT_EQ(match(5), 1u);
@@ -174,7 +174,7 @@ TEST_F(TagMatchingTest, LimitsRefuseAndChangeNothing) {
   EXPECT_EQ(tags.post(op), Posted::kTooManySges);
   op.sges = {};
   EXPECT_EQ(tags.post(op), Posted::kOk);
-  // A refused operation does not synchronise either.
+  // A refused operation does not synchronise.
   ActiveReceive out;
   EXPECT_FALSE(tags.match(1, out));
   op.synchronises = true;
@@ -185,7 +185,7 @@ TEST_F(TagMatchingTest, LimitsRefuseAndChangeNothing) {
 }
 
 // "This process considered coherent only if all unexpected messages received by HW is completely
-// processed in SW": until then new entries wait, old ones match.
+// processed in SW". Until then new entries wait, and old ones match.
 TEST_F(TagMatchingTest, OutOfPhaseNewEntriesWait) {
   add(1, 5);
   EXPECT_EQ(match(6), std::nullopt);
@@ -193,7 +193,7 @@ TEST_F(TagMatchingTest, OutOfPhaseNewEntriesWait) {
   add(2, 6);
   EXPECT_EQ(match(5), 1u);
   EXPECT_EQ(match(6), std::nullopt);
-  synchronise(1);  // two were unexpected
+  synchronise(1);  // two messages were unexpected
   EXPECT_EQ(tags_.size(), 1u);
   EXPECT_EQ(match(6), std::nullopt);
   synchronise(3);
@@ -214,7 +214,7 @@ TEST_F(TagMatchingTest, CompletionsAskForSynchronisation) {
 }
 
 // "To pass to hardware number of processed unexpected messages unexpected_cnt field should be used
-// and IBV_OPS_TM_SYNC flag should be set": with any operation, before it is carried out.
+// and IBV_OPS_TM_SYNC flag should be set". Any operation may set it; it applies first.
 TEST_F(TagMatchingTest, AnyOperationMaySynchronise) {
   match(6);
   TagOperation op;
@@ -222,7 +222,7 @@ TEST_F(TagMatchingTest, AnyOperationMaySynchronise) {
   op.unexpected_count = 1;
   add(1, 7, kExact, op);
   EXPECT_EQ(match(7), 1u);
-  // Without the flag the count means nothing.
+  // Without the flag the count has no effect.
   match(6);
   TagOperation other;
   other.unexpected_count = 2;
@@ -273,7 +273,7 @@ struct Model {
     });
     if (found == entries.end()) {
       ++unexpected;
-      settle();  // a program that was ahead
+      settle();  // for a program that was ahead
       return std::nullopt;
     }
     const std::uint64_t id = found->receive_id;
@@ -370,7 +370,7 @@ TEST_P(TagMatchingAgainstModel, TenThousandOperations) {
         match_one();
         break;
     }
-    // Not to the limit: that is a test of its own.
+    // The model stays below the limit, which another test covers.
     while (model_.entries.size() > 900) match_one();
     ASSERT_EQ(tags_.size(), model_.entries.size()) << "step " << step;
     ASSERT_EQ(tags_.wants_synchronisation(), !model_.in_phase()) << "step " << step;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The parts of a requester that deal with answers and silence, each by itself: timers, patience
-// with a silent peer, repair, early answers.
+// The parts of a requester that handle answers and silence, each by itself: timers, patience with a
+// silent peer, repair, early answers.
 #include <gtest/gtest.h>
 
 #include "verbena/requester/answer_timer.hpp"
@@ -20,7 +20,7 @@ class AnswerTimerTest : public ::testing::Test {
     timer_.set_timeout(kTimeout);
     timer_.begin(now_);
   }
-  // A packet that is answered after so long.
+  // Exchanges a packet whose answer takes `takes`.
   void exchange(TimeNs takes) {
     timer_.ack_requested(psn_, now_);
     now_ += takes;
@@ -174,7 +174,7 @@ class RepairTest : public ::testing::Test {
  protected:
   static constexpr TimeNs kTakes = 50'000;
 
-  // What is missing at `una` goes again alone, with one packet behind it. False: all goes.
+  // Repeats the packet at `una`, with one packet behind it. False: everything must be repeated.
   bool repairs(std::uint32_t una) {
     if (repair_.needs_all(Psn(una))) return false;
     repair_.want_repair(now_, 20);

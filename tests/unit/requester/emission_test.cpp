@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// From a request to packets: their headers, where their payload comes from, for how many they
-// stand.
+// How a request becomes packets: their headers, where their payload comes from, and how many
+// packets each one stands for.
 #include "verbena/requester/emission.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class EmissionTest : public SenderTest {
  protected:
   EmissionTest() : batch_bytes_(wire::TxBatch::kUsualBytes) { window_.set_capacity(30, 30); }
 
-  // Posts it, gives it PSNs and makes all its packets.
+  // Posts a request, gives it PSNs and makes all its packets.
   void send(WorkOpcode opcode, std::vector<queue::Sge> sges, std::uint8_t flags = 0) {
     queue::SendRequest r;
     r.opcode = opcode;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who of many that send to one peer has a turn, and how much of it.
+// Tests which of many queue pairs that send to one peer has a turn, and how large the shares are.
 #include "verbena/requester/flow_share.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ class FlowShareTest : public ::testing::Test, private TurnSink {
   bool enter(std::size_t i, std::uint64_t wanted, std::uint32_t capacity = kCapacity) {
     return share.enter(place(i), wanted, capacity);
   }
-  // So many enter, and want as much each; how many of them have a turn.
+  // `count` members enter and want `wanted` each. Returns how many of them have a turn.
   std::size_t turns_of(std::size_t count, std::uint64_t wanted,
                        std::uint32_t capacity = kCapacity) {
     std::size_t turns = 0;
@@ -30,7 +30,7 @@ class FlowShareTest : public ::testing::Test, private TurnSink {
   }
 
   FlowShare share{*this};
-  std::vector<std::size_t> told;  // of a turn, in order
+  std::vector<std::size_t> told;  // members that were told of a turn, in order
 
  private:
   void* new_member() {
@@ -64,12 +64,12 @@ TEST_F(FlowShareTest, APeerThatHoldsLessThanAPartIsSentToByOneAtATime) {
 }
 
 TEST_F(FlowShareTest, OfPacketsOfOtherSizesThePeerHoldsOtherNumbers) {
-  EXPECT_TRUE(enter(0, 16, 16));  // all of it, of large ones
+  EXPECT_TRUE(enter(0, 16, 16));  // all that the peer holds of large packets
   EXPECT_FALSE(enter(1, 16, 1024));
   share.leave(place(0));
-  EXPECT_TRUE(place(1).has_turn());  // a sixty-fourth
+  EXPECT_TRUE(place(1).has_turn());  // a sixty-fourth of what the peer holds of small ones
   EXPECT_FALSE(enter(2, 16, 16));
-  EXPECT_FALSE(enter(3, 16, 1024));  // behind who came before
+  EXPECT_FALSE(enter(3, 16, 1024));  // waits behind earlier members
 }
 
 TEST_F(FlowShareTest, ATurnGoesToWhoHasWaitedLongest) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a request must look like to be posted, and what the program is told when it is done.
+// Tests which requests can be posted, and what the program is told when a request is done.
 #include "verbena/requester/posting.hpp"
 
 #include "sender.hpp"
@@ -22,7 +22,7 @@ class PostingTest : public SenderTest {
     r.sges = {sges_.data(), 1};
     return r;
   }
-  // What is said of it, which must be the same whether it is posted or not.
+  // Posts a request and returns the result, which would_post() must predict.
   Posted verdict(const queue::SendRequest& r) {
     const std::uint32_t tail = queue_.tail();
     const Posted would = would_post(endpoint_, queue_, r);

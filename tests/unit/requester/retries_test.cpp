@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How many retries are left, which silence costs one, and what is told of it.
+// How many retries are left, which silence costs one, and what the program is told about it.
 #include "verbena/requester/retries.hpp"
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace {
 
 using Standing = wire::PeerReport::Standing;
 
-// A path whose ends somebody knows.
+// A path that knows about its peer.
 class KnownPath final : public wire::Path {
  public:
   std::uint32_t capacity_packets(std::size_t) noexcept override { return 64; }
@@ -25,7 +25,7 @@ class KnownPath final : public wire::Path {
   }
 
   std::optional<Reading> read;
-  wire::PeerReport answer;  // of whoever was asked
+  wire::PeerReport answer;  // what the peer's process is said to do
   int inquiries = 0;
   TimeNs asked_since = 0;
 };

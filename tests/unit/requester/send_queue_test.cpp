@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where the entries of a send queue lie, and when it is full.
+// Where the entries of a send queue are, and when the queue is full.
 #include "verbena/requester/send_queue.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ class SendQueueTest : public ::testing::Test {
     entry.id = id;
     return &entry;
   }
-  // The oldest is done, and counts as polled.
+  // Completes the oldest request, and counts it as polled.
   void pop() {
     queue.pop(queue.at(queue.head()));
     freed.add_polled(1);
@@ -39,7 +39,7 @@ TEST_F(SendQueueTest, IsFullUntilWhatIsDoneWasPolled) {
   for (int i = 0; i < 4; ++i) queue.pop(queue.at(queue.head()));
   EXPECT_TRUE(queue.is_empty());
   EXPECT_TRUE(is_full()) << "nobody has polled";
-  freed.add_polled(3);  // a completion that stands for three
+  freed.add_polled(3);  // one completion that stands for three requests
   EXPECT_TRUE(queue.has_room_for(3));
   EXPECT_FALSE(queue.has_room_for(4));
   push(4);
@@ -50,7 +50,7 @@ TEST_F(SendQueueTest, IsFullUntilWhatIsDoneWasPolled) {
 }
 
 TEST_F(SendQueueTest, IsEmptyWhenCleared) {
-  freed.add_polled(100);  // of who had the account before
+  freed.add_polled(100);  // by an earlier owner of the account
   queue.count_freed_by(&freed);
   for (int round = 0; round < 3; ++round) {
     for (std::uint64_t id = 0; id < 4; ++id) push(id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How far the requests of a send queue are: what goes next, what is answered, what is done.
+// The progress of a send queue's requests: what is sent next, what is answered, what is done.
 #include "verbena/requester/send_tracker.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class SendTrackerTest : public ::testing::Test {
     return entry;
   }
   SendEntry& at_cursor() { return tracker_.queue().at(tracker_.cursor()); }
-  // The next so many packets of the request at the cursor.
+  // Sends the next `packets` packets of the request at the cursor.
   void send(std::uint32_t packets) {
     SendEntry& entry = at_cursor();
     if (!entry.numbered) tracker_.number(entry, std::max((entry.length + kMtu - 1) / kMtu, 1u));
@@ -39,7 +39,7 @@ class SendTrackerTest : public ::testing::Test {
     post(opcode, packets * kMtu);
     send(packets);
   }
-  // The ids of what is done now.
+  // Returns the ids of the requests that are done now.
   std::vector<std::uint64_t> retired() {
     std::vector<std::uint64_t> ids;
     while (const SendEntry* done = tracker_.oldest_done()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the parts of a requester work on: a queue pair's endpoint, and a send queue.
+// What the parts of a requester work on: a queue pair's endpoint and a send queue.
 #pragma once
 
 #include "../queue/endpoint_fixture.hpp"

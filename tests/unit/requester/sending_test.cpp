@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The parts of a requester that decide what may go, each by itself: PSNs, window, turn, pace,
-// requests of acknowledgements, waiting for a receive, credits.
+// The parts of a requester that decide what may be sent, each by itself: PSNs, window, turn, pace,
+// ACK requests, waiting for a receive, credits.
 #include <gtest/gtest.h>
 
 #include "verbena/requester/ack_requests.hpp"
@@ -115,7 +115,7 @@ TEST_F(WindowTest, IsNeverNothing) {
 
 class TurnTest : public ::testing::Test {
  protected:
-  static constexpr std::uint32_t kCapacity = 16;  // one turn
+  static constexpr std::uint32_t kCapacity = 16;  // room for one turn
   Nobody nobody_;
   std::shared_ptr<FlowShare> share_ = std::make_shared<FlowShare>(nobody_);
 };

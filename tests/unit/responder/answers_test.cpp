@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Answers: their order, their packets, what a peer may ask for again.
+// Answers: their order, their packets, and what a peer may ask for again.
 #include "verbena/responder/answers.hpp"
 
 #include "receiver.hpp"
@@ -14,7 +14,7 @@ class AnswersTest : public ReceiverTest {
  protected:
   AnswersTest() : batch_bytes_(wire::TxBatch::kUsualBytes) { answers_.allow(2); }
 
-  // A READ of so many bytes from one of ours on.
+  // Adds a READ of `length` bytes from offset `at` of our memory.
   Response& add_read(std::uint32_t psn, std::size_t at, std::uint32_t length) {
     position_.expected = Psn(psn) + std::max((length + kMtu - 1) / kMtu, 1u);
     return fill(

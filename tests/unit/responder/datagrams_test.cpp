@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Datagrams: which are taken, and what stands before their data.
+// Datagrams: which ones are accepted, and what is written before their data.
 #include "verbena/responder/datagrams.hpp"
 
 #include "receiver.hpp"

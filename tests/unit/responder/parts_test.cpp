@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The line of responses, saved results, peers that count otherwise, messages with a tag.
+// The line of responses, saved results, peers with a different PSN, messages with a tag.
 #include <array>
 
 #include "receiver.hpp"
@@ -99,7 +99,7 @@ TEST(SavedResultsTest, AnotherOperationHasNone) {
   EXPECT_EQ(saved.find(Psn(5), Operation::kFetchAdd), nullptr);
 }
 
-// --- peers that count otherwise ----------------------------------------------------------------
+// --- peers with a different PSN ------------------------------------------------------------------
 
 TEST(PsnMismatchTest, ItIsToldOnceWhenOnePacketComesAgainAndAgain) {
   PsnMismatch mismatch;

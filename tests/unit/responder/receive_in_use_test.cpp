@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Receives: taken, filled packet by packet, completed once.
+// Receives: taken, filled packet by packet, and completed once.
 #include "verbena/responder/receive_in_use.hpp"
 
 #include "receiver.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the parts of a responder work on: a queue pair's endpoint with memory, receives, a
+// What the parts of a responder work on: the endpoint of a queue pair, with memory, receives, a
 // completion queue and a path; and packets of its peer.
 #pragma once
 

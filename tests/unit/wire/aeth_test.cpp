@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The two tables behind the acknowledge's five bits, against the specification's own numbers.
+// The two tables for the five bits of the AETH syndrome, compared with the specification's numbers.
 #include "verbena/wire/aeth.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a batch takes: runs as long as one segmented send carries, and none torn by its end.
+// What a batch holds: runs as long as one segmented send carries, none cut by the batch's end.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kWithReth = 4096 + 28;  // the first packet of a WRITE
 constexpr std::size_t kInside = 4096 + 12;    // the others
-constexpr std::size_t kPackets = 16;          // of 64 KiB
+constexpr std::size_t kPackets = 16;          // of a message of 64 KiB
 
 class BatchTest : public ::testing::Test {
  protected:
@@ -23,12 +23,12 @@ class BatchTest : public ::testing::Test {
     batch_.commit(length, {});
     return true;
   }
-  // Of one WRITE after the other, by the number of a packet.
+  // Adds packet `number` of a sequence of WRITEs with `packets` packets each.
   bool add_of_writes(std::size_t number, std::size_t packets) {
     return add(number % packets == 0 ? kWithReth : kInside);
   }
 
-  // As a link divides it into segmented sends.
+  // Divides the batch into segmented sends as a link does.
   std::vector<std::size_t> runs() const {
     std::vector<std::size_t> counts;
     std::size_t step = 0;
@@ -52,12 +52,12 @@ class BatchTest : public ::testing::Test {
   TxBatch batch_{bytes_};
 };
 
-// The packet with the address is longer than the others: one of them can go with it, as the shorter
-// end of its send, and the rest are another one. So the packets of a message are two sends,
-// wherever batches end.
+// The first packet has the address and is longer than the others. One other packet goes in its
+// send, as the shorter end, and the rest are another send. Therefore the packets of a message are
+// two sends, wherever batches end.
 TEST_F(BatchTest, EndsWhereARunEnds) {
   std::size_t number = 0;
-  std::vector<std::size_t> sends;  // their packets
+  std::vector<std::size_t> sends;  // packets in each send
   for (int batches = 0; batches < 8; ++batches) {
     batch_.clear();
     while (add_of_writes(number, kPackets)) ++number;
@@ -114,7 +114,7 @@ TEST_F(BatchTest, ASmallBufferTakesWhatFits) {
   EXPECT_EQ(small.begin(1), nullptr);
 }
 
-// A payload that is somewhere else, wherever one looks at it.
+// A payload that is outside of the batch, and must look the same to every reader.
 class BorrowedTest : public ::testing::Test {
  protected:
   static constexpr std::size_t kHead = 28;
@@ -198,7 +198,7 @@ TEST_F(BorrowedTest, IsHeldNoLongerWhenAllIsBroughtIn) {
   EXPECT_TRUE(is_whole(batch_.bytes_of(packet())));
 }
 
-// Of a message, half at most: the reader takes one piece while the next is written.
+// A piece has at most half of a message, so that the reader takes one while the next is written.
 TEST(Packing, PiecesGrowWithTheirMessage) {
   Path::Packing packing;
   EXPECT_EQ(packing.merged_most_of(1u << 20), 0u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Every variant of the CRC at every length and alignment, against the definition bit by bit and,
-// where it is installed, against ISA-L.
+// Every variant of the CRC at every length and alignment, compared with the definition bit by bit
+// and, where it is installed, with ISA-L.
 #include "verbena/wire/crc32.hpp"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ TEST(Crc32, CheckValue) {
 
 TEST(Crc32, EveryVariantAtEveryLength) {
   for (std::size_t length = 0; length < 1200; ++length) {
-    // Exactly that size on the heap: a load beyond the end is AddressSanitizer's to find.
+    // The heap block has exactly that size, so that AddressSanitizer finds a load beyond its end.
     const std::unique_ptr<std::uint8_t[]> exact(new std::uint8_t[length]);
     const auto bytes = noise(length);
     std::copy(bytes.begin(), bytes.end(), exact.get());

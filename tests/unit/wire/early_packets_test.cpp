@@ -62,7 +62,7 @@ TEST(EarlyPackets, TellOfALossWhenSeveralAreBehindIt) {
   EXPECT_TRUE(early.tells_of_loss());
 }
 
-// Another way led past them; much later their numbers are those of other packets.
+// The packets at these PSNs came in another way, and much later the PSNs stand for other packets.
 TEST(EarlyPackets, AreForgottenWhenTheyAreNotDueAnyMore) {
   EarlyPackets early;
   const Psn due(10);

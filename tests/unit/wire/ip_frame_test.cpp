@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The IP and UDP headers, against captured and hand-made ones.
+// The IP and UDP headers, compared with captured and hand-made ones.
 #include "verbena/wire/ip_frame.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ std::uint32_t sum_of_words(const std::uint8_t* data, std::size_t length) {
 }
 
 TEST(IpFrame, Ipv4HeaderOfAnAdapter) {
-  // The header of a CNP that a ConnectX-4 Lx sent (scapy, test/contrib/roce.uts).
+  // A ConnectX-4 Lx sent this header of a CNP (scapy, test/contrib/roce.uts).
   const Bytes captured{0x45, 0xc2, 0x00, 0x3c, 0x71, 0x8c, 0x40, 0x00, 0x40, 0x11,
                        0x91, 0x61, 0x0a, 0x00, 0x11, 0x01, 0x0a, 0x00, 0x12, 0x01,
                        0x00, 0x00, 0x12, 0xb7, 0x00, 0x28, 0x00, 0x00};
@@ -65,7 +65,7 @@ TEST(IpFrame, UdpChecksumMakesTheSumOnes) {
       }
       set_udp_checksum(d.data(), d.size());
       const std::size_t ip = frame.size() - kUdpHeaderSize;
-      // Addresses, UDP, and the pseudo header's protocol and length, padded to whole words.
+      // The sum covers addresses, UDP, and the pseudo header's protocol and length, in whole words.
       Bytes covered(d.begin() + (v4 ? 12 : 8), d.end());
       if (covered.size() % 2 != 0) covered.push_back(0);
       const std::size_t udp_length = d.size() - ip;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which packets may be piggybacked on the one behind them, and that their word says all that they
-// said.
+// Tests which packets may be piggybacked on the packet behind them. Their word keeps all of their
+// content.
 #include "verbena/wire/piggybacked_ack.hpp"
 
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ TEST_F(PiggybackedAckTest, HasTheHeaderOfItsCarrierApartFromWhatItSays) {
   EXPECT_FALSE(piggybacked(other));
 }
 
-// What it says beside would be lost.
+// Anything else that the packet says would be lost.
 TEST_F(PiggybackedAckTest, SaysNothingElse) {
   const auto refuses = [&](auto change) {
     Bth other = bth_;
@@ -108,7 +108,7 @@ TEST_F(PiggybackedAckTest, IsAWholePacket) {
   EXPECT_FALSE(PiggybackedAck::of(longer, carrier_));
 }
 
-// Whoever can write into a ring may write this.
+// A peer that can write into a ring may write this word.
 TEST_F(PiggybackedAckTest, OfAnyWordIsWithinItsBits) {
   const PiggybackedAck ack = PiggybackedAck::of_word(~std::uint64_t{0});
   EXPECT_EQ(ack.aeth.msn, kMask24);
