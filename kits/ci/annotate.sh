@@ -5,19 +5,20 @@
 #
 #   annotate.sh FOLDER...
 #
-# On GitHub (GITHUB_ACTIONS=true) as annotations, elsewhere as lines FILE:LINE: TEXT. A folder that is not there has
-# nothing to tell.
+# On GitHub (GITHUB_ACTIONS=true) it prints annotations, elsewhere lines FILE:LINE: TEXT. It skips a folder that does
+# not exist.
 set -euo pipefail
 
-most_lines=5  # explanations of one failure: the last ones
+most_lines=5  # how many explanations of one failure are shown: the last ones
 
-# The value of a member of run.json, which has one on each line: a string or a number. Of several the first one's.
+# Prints the value of a member of run.json, a string or a number; run.json has one member on each line. If several
+# members have the name, the first one counts.
 member() {
   sed -n 's/^[{ ]*"'"$2"'": *\("\(\([^"\\]\|\\.\)*\)"\|\(-\{0,1\}[0-9]\{1,\}\)\),\{0,1\}.*$/\2\4/p' "$1" | head -1 |
     sed 's/\\\(["\\/]\)/\1/g'
 }
 
-# As GitHub's commands want it.
+# Prints text as GitHub's commands want it.
 escaped() {
   local text=${1//%/%25}
   text=${text//$'\r'/%0D}

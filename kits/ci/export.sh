@@ -4,10 +4,10 @@
 #
 #   export.sh --prefix DIR [--device]
 #
-# --device  also starts an emulator, and has all that the later steps run see its device
+# --device  also starts an emulator; the later steps' programs see its device
 #
-# On GitHub it adds to the files that GITHUB_PATH and GITHUB_ENV name. Elsewhere it prints what a shell takes in:
-# eval "$(export.sh --prefix DIR)".
+# On GitHub it adds to the files that GITHUB_PATH and GITHUB_ENV name. Elsewhere it prints commands for a shell, which
+# takes them by eval "$(export.sh --prefix DIR)".
 set -euo pipefail
 
 usage() { sed -n '3,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Puts Verbena into a folder, for CI. Does nothing where it stands there already, as from a cache.
+# Installs Verbena in a folder, for CI. Does nothing if the folder has it already, for example from a cache.
 #
 #   setup.sh --prefix DIR --package FILE|URL [--sha256 SUM]   unpacks the portable tarball
 #   setup.sh --prefix DIR --source DIR                        compiles a clone (scripts/deps installs what is missing)

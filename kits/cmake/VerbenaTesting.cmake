@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Tests of RDMA programs; find_package(Verbena) includes this.
+# Defines tests of RDMA programs. find_package(Verbena) includes this file.
 #
 #   verbena_add_test(NAME name COMMAND program [args...] ...)
 #   verbena_add_test(NAME name PAIR "server command" "client command" ...)
-#     PRIVATE              a device that no other test has, so that tests run at once
-#     SCENARIO file        faults, as `verbena run --scenario` takes them
-#     INJECT rule...       faults, as `verbena run --inject` takes them
-#     REQUIRE_FIRED        the test fails if one of these rules never met anything
-#     TIMEOUT seconds      then everything is ended and the test fails
-#     ARTIFACTS directory  counters, packets and explanations of the run
-#     OPTIONS option...    any other options of `verbena run`
+#     PRIVATE              gives the test a device of its own, so that tests can run in parallel
+#     SCENARIO file        injects faults, as `verbena run --scenario` takes them
+#     INJECT rule...       injects faults, as `verbena run --inject` takes them
+#     REQUIRE_FIRED        fails the test if one of these rules was never applied
+#     TIMEOUT seconds      ends everything after this time and fails the test
+#     ARTIFACTS directory  keeps counters, packets and explanations of the run
+#     OPTIONS option...    passes any other options to `verbena run`
 #
-# A first word that is a target, added before, stands for its program. The commands of PAIR are for the shell.
+# If the first word of a command is a target that was defined before, it stands for its program. A shell runs the
+# commands of PAIR.
 #
-# The target Verbena::gtest has the header verbena/gtest.hpp.
+# The target Verbena::gtest provides the header verbena/gtest.hpp.
 
-# Appends one word, whatever it holds: semicolons in it separate nothing, and an empty one stays.
+# Appends one word, whatever it contains: a semicolon does not split it, and an empty word stays.
 function(_verbena_append out word)
   string(REPLACE ";" "\\;" word "${word}")
   if(word STREQUAL "")
@@ -25,7 +26,7 @@ function(_verbena_append out word)
   set(${out} "${${out}}" PARENT_SCOPE)
 endfunction()
 
-# The words of `verbena run` before the program, from the arguments that verbena_add_test has parsed.
+# Makes the words of `verbena run` before the program, from the arguments that verbena_add_test has parsed.
 function(_verbena_run_words out)
   set(words run)
   if(T_PRIVATE)
@@ -57,7 +58,7 @@ function(_verbena_run_words out)
   set(${out} "${words}" PARENT_SCOPE)
 endfunction()
 
-# The command with the program's path in place of a target, between `quotes`.
+# Replaces a target at the beginning of the command by its program's path, between `quotes`.
 function(_verbena_command_of out command quotes)
   if(command MATCHES "^([^ ]+)(.*)$")
     if(TARGET "${CMAKE_MATCH_1}")
@@ -102,7 +103,7 @@ function(verbena_add_test)
   endif()
   add_test(NAME ${T_NAME} COMMAND Verbena::verbena ${words})
   if(DEFINED T_TIMEOUT)
-    # `verbena run` ends what it has started; ctest would leave it.
+    # `verbena run` ends all that it has started. ctest's own time limit would leave it running.
     string(REGEX REPLACE "[.].*" "" limit "0${T_TIMEOUT}")
     math(EXPR limit "${limit} + 60")
     set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${limit})

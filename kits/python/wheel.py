@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Writes the wheel of verbena-pytest: always the same bytes for the same files, without network and without setuptools.
+"""Writes the wheel of verbena-pytest. The same files always give the same bytes; it needs no network and no setuptools.
 
-wheel.py FOLDER        writes verbena_pytest-VERSION-py3-none-any.whl there and prints its name
+    wheel.py FOLDER        writes verbena_pytest-VERSION-py3-none-any.whl there and prints its name
 
 pip calls build_wheel (PEP 517, see pyproject.toml).
 """
@@ -16,7 +16,7 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 PACKAGE = "verbena_pytest"
-MOMENT = (1980, 1, 1, 0, 0, 0)  # the first that a zip file can name
+MOMENT = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
 METADATA = """\
 Metadata-Version: 2.1
 Name: verbena-pytest
@@ -42,13 +42,13 @@ verbena = verbena_pytest.plugin
 
 
 def version():
-    """The package says it, so that an installed one knows it too; a test compares it with the product's."""
+    """Returns the version of the package, which an installed package has as well. A test compares it with the product's."""
     text = (HERE / PACKAGE / "version.py").read_text(encoding="utf-8")
     return re.search(r'^VERSION = "([\d.]+)"$', text, re.MULTILINE)[1]
 
 
 def contents():
-    """{name in the archive: bytes}, without the record."""
+    """Returns {name in the archive: bytes}, without the record."""
     about = f"{PACKAGE}-{version()}.dist-info"
     readme = (HERE / "README.md").read_text(encoding="utf-8")
     files = {f"{PACKAGE}/{path.name}": path.read_bytes() for path in sorted((HERE / PACKAGE).glob("*.py"))}

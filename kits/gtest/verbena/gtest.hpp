@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An emulated RDMA device for a GoogleTest program, faults for a scope, and assertions on what the
-// device counts. ISO C++17 and nothing but GoogleTest and the command `verbena`.
+// Gives a GoogleTest program an emulated RDMA device, faults for a scope, and assertions on the
+// device's counters. It needs ISO C++17, GoogleTest and the command `verbena`.
 //
 //   [[maybe_unused]] auto* const device =
 //       ::testing::AddGlobalTestEnvironment(new verbena::testing::Environment);
@@ -12,8 +12,8 @@
 //   }
 //
 // The program's libraries must see the device from the start. So the environment starts the program
-// anew, below `verbena run --private`, unless it runs like that already. For the thread that runs
-// the tests.
+// again, below `verbena run --private`, unless it runs there already. Only the thread that runs the
+// tests may use this header.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ namespace verbena::testing {
 
 using Numbers = std::map<std::string, std::uint64_t>;
 
-// What `verbena status --json` says; null, and a failure of the test, if it cannot be had.
+// Returns what `verbena status --json` says. If that fails, the test fails, and the value is null.
 inline Json status() {
   const detail::Said said = detail::ask({"status", "--json"});
   if (said.exit_code != 0) {
@@ -50,7 +50,7 @@ inline Json status() {
 
 namespace detail {
 
-// "counters" or "drops" of all ports together.
+// Returns "counters" or "drops", added up over all ports.
 inline Numbers sums(const char* table) {
   Numbers sum;
   const Json all = status();
@@ -68,7 +68,7 @@ inline std::string names_of(const Numbers& numbers) {
   return names;
 }
 
-// A predicate for EXPECT_PRED_FORMAT2: how a number is to compare, with the sign as it was written.
+// A predicate for EXPECT_PRED_FORMAT2: a comparison of numbers, and its sign as the test wrote it.
 struct Comparison {
   const char* sign;
   bool (*holds)(std::uint64_t found, std::uint64_t wanted);
@@ -128,7 +128,7 @@ inline bool lists_tests(const std::vector<std::string>& words) {
   return false;
 }
 
-// Each test begins with counters that are zero.
+// Sets the counters to zero before each test.
 class CountersFromZero : public ::testing::EmptyTestEventListener {
   void OnTestStart(const ::testing::TestInfo&) override {
     const Said said = ask({"status", "--reset"});
@@ -138,12 +138,12 @@ class CountersFromZero : public ::testing::EmptyTestEventListener {
 
 }  // namespace detail
 
-// Of all ports together, since the test began.
+// Returns the counters of all ports together, since the test began.
 inline Numbers counters() { return detail::sums("counters"); }
-// By reason; reasons for which nothing was dropped are not in it.
+// Returns the dropped packets by reason. It leaves out reasons for which nothing was dropped.
 inline Numbers drops() { return detail::sums("drops"); }
 
-// What `verbena fault` takes, until the end of the scope; then all faults are taken away.
+// Sets faults with the options of `verbena fault`. The end of the scope removes all faults.
 class Fault {
  public:
   Fault(std::initializer_list<std::string> options) {
@@ -151,7 +151,7 @@ class Fault {
     words.insert(words.end(), options);
     const detail::Said said = detail::ask(words);
     if (said.exit_code != 0) ADD_FAILURE() << "verbena fault: " << said.text;
-    // A seed that was chosen: with it the run can be repeated.
+    // The test records a seed that `verbena` chose, so that the run can be repeated.
     if (said.exit_code == 0 && !said.text.empty())
       ::testing::Test::RecordProperty("seed", said.text);
   }
@@ -165,7 +165,7 @@ class Fault {
 
 class Environment : public ::testing::Environment {
  public:
-  // `options` are those of `verbena run`, as {"--roce", "10.0.0.1"}.
+  // `options` are options of `verbena run`, such as {"--roce", "10.0.0.1"}.
   explicit Environment(const std::vector<std::string>& options = {}) {
     const std::vector<std::string> own = detail::own_words();
     if (detail::sees_devices() || detail::lists_tests(own)) return;
@@ -184,7 +184,7 @@ class Environment : public ::testing::Environment {
 
   void SetUp() override {
     if (!problem_.empty()) GTEST_FAIL() << "verbena: " << problem_;
-    // With --gtest_repeat GoogleTest may set us up for each repetition.
+    // With --gtest_repeat GoogleTest may set up the environment for each repetition.
     static bool listens = false;
     if (std::exchange(listens, true)) return;
     ::testing::UnitTest::GetInstance()->listeners().Append(new detail::CountersFromZero);
@@ -200,13 +200,14 @@ class Environment : public ::testing::Environment {
   (::verbena::testing::detail::kind{   \
       {#sign, [](std::uint64_t found, std::uint64_t wanted) { return found sign wanted; }}})
 
-// As EXPECT_VERBENA_COUNTER("retransmitted_packets", >, 0); names as in `verbena status --json`.
+// For example: EXPECT_VERBENA_COUNTER("retransmitted_packets", >, 0). `verbena status --json` has
+// the names.
 #define EXPECT_VERBENA_COUNTER(name, sign, value) \
   EXPECT_PRED_FORMAT2(VERBENA_PREDICATE_(Counter, sign), name, value)
 #define ASSERT_VERBENA_COUNTER(name, sign, value) \
   ASSERT_PRED_FORMAT2(VERBENA_PREDICATE_(Counter, sign), name, value)
 
-// As EXPECT_VERBENA_DROPS("injected_fault", ==, 0); reasons as in `verbena status`.
+// For example: EXPECT_VERBENA_DROPS("injected_fault", ==, 0). `verbena status` has the reasons.
 #define EXPECT_VERBENA_DROPS(reason, sign, value) \
   EXPECT_PRED_FORMAT2(VERBENA_PREDICATE_(Drops, sign), reason, value)
 #define ASSERT_VERBENA_DROPS(reason, sign, value) \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How verbena/gtest.hpp asks the command `verbena`. Not for others to use.
+// Runs the command `verbena` for verbena/gtest.hpp. Not part of the API.
 #pragma once
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ inline std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// The one that find_package(Verbena) has found, else PATH's.
+// Returns the command that find_package(Verbena) has found, or else the one in PATH.
 inline std::string program() {
 #ifdef VERBENA_PROGRAM
   return VERBENA_PROGRAM;
@@ -45,14 +45,14 @@ inline std::vector<char*> pointers_to(std::vector<std::string>& words) {
   return pointers;
 }
 
-// Comes back only if that could not be done, with errno.
+// Replaces this process by a program. Returns, with errno, only if that fails.
 inline void become(std::vector<std::string> words) {
   ::execvp(words.front().c_str(), pointers_to(words).data());
 }
 
 struct Said {
   int exit_code = -1;
-  std::string text;  // on both outputs
+  std::string text;  // on stdout and stderr together
 };
 
 // Runs `verbena WORDS` to its end.

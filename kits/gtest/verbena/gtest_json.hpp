@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Reads what `verbena status --json` prints, so that nobody needs a JSON library for it.
+// Reads what `verbena status --json` prints, so that tests need no JSON library.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,20 @@
 
 namespace verbena::testing {
 
-// A value of JSON. What is not there is null, so that a path can be followed without questions:
+// A JSON value. A missing member is null, so a path can be followed without checks:
 // status()["devices"].items().
 class Json {
  public:
   using Member = std::pair<std::string, Json>;
 
-  // Null if the text is no JSON.
+  // Returns null if the text is not JSON.
   static Json parse(std::string_view text);
 
   bool is_object() const { return kind_ == Kind::kObject; }
   bool is_null() const { return kind_ == Kind::kNull; }
   bool is_true() const { return kind_ == Kind::kTrue; }
-  const std::string& text() const { return text_; }  // of a string; of a number as it was written
+  // A string's text, or a number as it was written.
+  const std::string& text() const { return text_; }
   std::uint64_t number() const { return std::strtoull(text_.c_str(), nullptr, 10); }
   const std::vector<Json>& items() const { return items_; }
   const std::vector<Member>& members() const { return members_; }
@@ -140,7 +141,7 @@ class Json::Reader {
     return true;
   }
 
-  // One of the first 65,536 characters; Verbena writes the others as they are.
+  // Appends a character below U+10000. Verbena does not escape the others.
   static void add_utf8(std::string& out, unsigned long code) {
     if (code < 0x80) {
       out += static_cast<char>(code);

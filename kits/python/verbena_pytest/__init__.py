@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""An emulated RDMA device for each test. The fixture is called `verbena`; README.md says what it offers."""
+"""Gives each test an emulated RDMA device. The fixture is called `verbena`; README.md says what it offers."""
 
 from verbena_pytest.device import Device
 from verbena_pytest.program import Program, VerbenaError

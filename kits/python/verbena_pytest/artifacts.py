@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is kept of a test that failed: a folder that is small enough to be uploaded."""
+"""Keeps what a failed test leaves, in a folder that is small enough to be uploaded."""
 
 import contextlib
 import json
@@ -10,13 +10,14 @@ import zlib
 
 from verbena_pytest.program import VerbenaError
 
-LONGEST = 150  # letters of a folder's name
-SHOWN = 20  # explanations in pytest's report; all are in the file
+LONGEST = 150  # characters of a folder's name
+SHOWN = 20  # explanations in pytest's report; the file has all
 
 
 def name_of(nodeid):
-    """A folder's name: of "test_a.py::test_b", test_a.py-test_b. A name that says less than that has a sum of all behind
-    it, so that no two tests share a folder: of "tests/test_a.py::test_b[1-x]", tests-test_a.py-test_b-1-x-a2695375."""
+    """Returns a folder's name for a test: test_a.py-test_b for "test_a.py::test_b". If the name says less than the
+    test's ID, it ends with a checksum of the ID, so that no two tests share a folder:
+    tests-test_a.py-test_b-1-x-a2695375 for "tests/test_a.py::test_b[1-x]"."""
     name = re.sub(r"[^\w.-]+", "-", nodeid, flags=re.ASCII).strip("-")
     if name == nodeid.replace("::", "-") and len(name) <= LONGEST:
         return name
@@ -24,7 +25,7 @@ def name_of(nodeid):
 
 
 def save(device, folder, item, report):
-    """Returns what pytest is to show. Where nothing can be written, the other tests go on."""
+    """Saves the artifacts and returns the text for pytest's report. An unwritable folder does not stop the other tests."""
     try:
         return _saved(device, folder, item, report)
     except OSError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Numbers that the device counts."""
+"""The device's counters, and the rules of scripted faults."""
 
 import collections
 import dataclasses
@@ -7,7 +7,7 @@ import difflib
 
 
 class Counters(dict):
-    """{name: number}. Names are those of sysfs and of `verbena status --json`."""
+    """{name: number}, with the names of sysfs and `verbena status --json`."""
 
     def __missing__(self, name):
         near = difflib.get_close_matches(name, self, 3)
@@ -15,13 +15,13 @@ class Counters(dict):
                        f"; there are {', '.join(sorted(self))}"))
 
     def since(self, before):
-        """What has been added since `before` was taken."""
+        """Returns how much each counter has grown since `before` was taken."""
         return Counters({name: number - before.get(name, 0) for name, number in self.items()})
 
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """A rule of a scripted fault, how many packets or calls it was about, and how many it changed."""
+    """A rule of a scripted fault, with how many packets or calls matched it, and how many of them it changed."""
 
     rule: str
     matched: int

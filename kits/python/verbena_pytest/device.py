@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The device of one test: an emulator that nobody else uses."""
+"""The device of one test: an emulator that no other test uses."""
 
 import contextlib
 import json
@@ -15,10 +15,10 @@ from verbena_pytest.program import VerbenaError
 from verbena_pytest.programs import ProgramFailed, Running, text_of, words_of
 
 
-MARK = "VERBENA_PYTEST"  # a variable of the programs that a test starts
+MARK = "VERBENA_PYTEST"  # a variable in the environment of the programs that a test starts
 
-# Says where the emulator is, and reads until its input is closed: by us, or by our end. Then it ends what the programs of the
-# test have left, in whatever session that is: all that has their mark in its environment. And it removes their files.
+# Prints the emulator's directory, and reads until its input is closed, by the test or because pytest has ended. Then it
+# ends all processes that have the test's mark in their environment, in whatever session, and removes the test's files.
 KEEPER = """
 echo "$VERBENA_RUNTIME_DIR"
 cat
@@ -38,13 +38,13 @@ rm -rf "$2"
 
 
 class Device:
-    """`options` are those of `verbena up`. The emulator lives until close(), or until this process ends, however it ends. With
-    it ends what the test has started with run(), start() and pair()."""
+    """An emulator of a test. `options` are options of `verbena up`. The emulator lives until close(), or until this
+    process ends for any reason. The programs that run(), start() and pair() have started end with it."""
 
     def __init__(self, program, options=(), captures=True):
         self.program = program
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="verbena-pytest-"))
-        self.faults = []  # what was set, as one would type it
+        self.faults = []  # the options of the faults that were set, as one would type them
         self._numbers = iter(range(1, 1 << 30))
         self._programs = []
         self._captures = contextlib.ExitStack()
@@ -58,10 +58,10 @@ class Device:
             self.close()
             raise
 
-    # Life.
+    # Beginning and end.
 
     def _started(self, options):
-        """`verbena run --private` has an emulator as long as its program runs."""
+        """Starts a keeper under `verbena run --private`, whose emulator lives as long as its program."""
         words = [self.program.path, "run", "--private", "--quiet", *options, "--", "sh", "-c", KEEPER, "sh",
                  f"{MARK}={self.folder.name}", str(self.folder)]
         keeper = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -80,14 +80,14 @@ class Device:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def end_capture(self):
-        """Of what is captured from the start on: the file is complete afterwards."""
+        """Ends the capture that began with the device, so that its file is complete."""
         self._captures.close()
 
     # Programs.
 
     def start(self, command, *, env=None, cwd=None, stdin=None, **options):
-        """Starts a program that sees the device. It is stopped at the end of the test, if it has not ended by then.
-        `options` are those of `verbena run`, as fail="ibv_reg_mr=ENOMEM"; faults are set with fault()."""
+        """Starts a program that sees the device. The end of the test stops it if it still runs. `options` are options
+        of `verbena run`, such as fail="ibv_reg_mr=ENOMEM"; fault() sets the other faults."""
         return self._start(options, ["--", *words_of(command)], text_of(command), env, cwd, stdin)
 
     def _start(self, options, words, text, env, cwd, stdin=None):
@@ -100,12 +100,12 @@ class Device:
         return running
 
     def run(self, command, *, check=True, timeout=60, **options):
-        """Runs a program to its end. With `check`, an exit code other than 0 is raised as ProgramFailed."""
+        """Runs a program to its end. With `check`, an exit code other than 0 raises ProgramFailed."""
         return self._ended(self.start(command, **options), check, timeout)
 
     def pair(self, server, client, *, check=True, timeout=60, env=None, cwd=None, **options):
-        """Runs two commands of the shell: the client when the server can be reached; a server that does not end by itself
-        is ended afterwards. The result is that of both: `server` and `client` are what each has printed."""
+        """Runs two commands of the shell, and starts the client when the server can be reached. A server that does not
+        end by itself is ended after the client. The result has what each has printed: `server` and `client`."""
         running = self._start(options, ["--pair", server, client], f"{server} | {client}", env, cwd)
         return self._ended(running, check, timeout)
 
@@ -118,18 +118,18 @@ class Device:
 
     @property
     def programs(self):
-        """All that were started, in this order."""
+        """All programs that were started, in this order."""
         return tuple(self._programs)
 
     # Faults and events.
 
     def ask(self, *words):
-        """`verbena WORDS` about this device; what it complains of is raised as VerbenaError."""
+        """Runs `verbena WORDS` for this device. If it fails, VerbenaError has what it printed."""
         return self.program.ask(*words, environment=self.environment)
 
     def fault(self, **values):
-        """`verbena fault` in keywords: loss="1%", seed=7, qp="0x000123", cm=True. As a context manager it is taken away
-        again, with all others, at the end."""
+        """Sets faults as `verbena fault` does: loss="1%", seed=7, qp="0x000123", cm=True. Used as a context manager, it
+        removes these and all other faults at the end."""
         words = options_words(values)
         said = self.ask("fault", *words)
         if said.startswith("seed "):
@@ -146,20 +146,20 @@ class Device:
         self.ask("fault", "--clear")
         self.faults.append("--clear")
 
-    # What is seen.
+    # What the device shows.
 
     @property
     def status(self):
-        """What `verbena status --json` says."""
+        """Returns what `verbena status --json` says."""
         return json.loads(self.ask("status", "--json"))
 
     @property
     def waits(self):
-        """What the programs wait for, as `verbena waits` says it: a list of lines."""
+        """The lines of `verbena waits`: what the programs wait for."""
         return self.ask("waits").splitlines()
 
     def _waits(self):
-        """The same for a report, which an emulator that is gone shall not prevent."""
+        """Returns the lines of `verbena waits` for a report, or the error if the emulator is gone."""
         try:
             return self.waits
         except VerbenaError as error:
@@ -167,12 +167,12 @@ class Device:
 
     @property
     def counters(self):
-        """The counters of all ports together, from the start of the device or the last reset_counters()."""
+        """The counters of all ports together, since the start of the device or the last reset_counters()."""
         return Counters(sum_of(port["counters"] for port in self._ports()))
 
     @property
     def drops(self):
-        """{reason: packets}; reasons that dropped nothing are not in it."""
+        """{reason: packets}, without the reasons for which nothing was dropped."""
         return sum_of(port["drops"] for port in self._ports())
 
     @property
@@ -180,7 +180,8 @@ class Device:
         return [Rule(**{name: rule[name] for name in ("rule", "matched", "fired")}) for rule in self.status["rules"]]
 
     def events(self, kind=None, after=0):
-        """What has happened, as `verbena events --json` says it: of this kind, with a greater number ("seq") than `after`."""
+        """Returns what has happened, as `verbena events --json` says it: events of this kind whose number ("seq") is
+        greater than `after`."""
         lines = self.ask("events", "--json", "--after", str(after)).splitlines()
         return [event for event in map(json.loads, lines) if kind in (None, event["kind"])]
 
@@ -192,7 +193,8 @@ class Device:
 
     @contextlib.contextmanager
     def capture(self, path, *options):
-        """Packets into a pcapng file, within the block. There is one capture at a time: that for a failure ends here."""
+        """Captures packets into a pcapng file while the block runs. An emulator makes one capture at a time, so this
+        ends the one that is kept for a failure."""
         self.end_capture()
         words = [self.program.path, "capture", *options, str(path)]
         with Running(words, text_of(words), self.folder, f"capture-{next(self._numbers)}", env=self.environment) as running:
@@ -205,7 +207,7 @@ class Device:
 
 
 def options_words(options):
-    """loss="1%" is --loss 1%; cm=True is --cm; a list repeats its option."""
+    """Makes options of keywords: loss="1%" is --loss 1%, cm=True is --cm, and a list repeats its option."""
     words = []
     for name, value in options.items():
         option = "--" + name.replace("_", "-")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What pytest loads: options, the fixture `verbena`, and what is kept of a test that failed."""
+"""The plugin: its options, the fixture `verbena`, and what it keeps of a failed test."""
 
 import os
 import pathlib
@@ -24,7 +24,7 @@ def pytest_addoption(parser):
 
 
 def setting(config, name, ini=None):
-    # Before pytest has read its settings, only these options are known.
+    # Before pytest has read its settings, it knows only these options.
     chosen = getattr(config.known_args_namespace, name, None)
     return config.getini(ini or name) if chosen is None else chosen
 
@@ -51,7 +51,7 @@ def pytest_configure(config):
 
 @pytest.fixture(scope="session")
 def verbena_program(pytestconfig):
-    """The command verbena."""
+    """The command `verbena`."""
     try:
         return program_of(pytestconfig)
     except VerbenaError as error:
@@ -67,7 +67,7 @@ def verbena(request, verbena_program, monkeypatch):
     except VerbenaError as error:
         pytest.fail(f"verbena: {error}", pytrace=False)
     if in_process.sees_devices():
-        # The libraries look each time when they look for devices, so that each test in turn sees its own.
+        # The libraries read these variables each time they look for devices, so each test sees its own device.
         for name in ("VERBENA_RUNTIME_DIR", "VERBENA_LOG"):
             monkeypatch.setenv(name, device.environment[name])
     request.node.verbena_device = device

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The command `verbena`: where it is, whether it is the right one, and how it is asked."""
+"""The command `verbena`: finds it, checks its version and runs it."""
 
 import os
 import pathlib
@@ -9,15 +9,15 @@ import subprocess
 
 from verbena_pytest.version import VERSION
 
-LIMIT = 60  # seconds, for a command that only talks to the emulator
+LIMIT = 60  # seconds for a command that only talks to the emulator
 
 
 class VerbenaError(Exception):
-    """The command is missing, is another version, or refused; the text says which."""
+    """The command is missing, has another version, or refused; the text says which."""
 
 
 class Program:
-    """`name`: a path, or a name that PATH leads to."""
+    """The command at the path `name`, or of that name in PATH."""
 
     def __init__(self, name="verbena"):
         found = shutil.which(name)
@@ -38,7 +38,7 @@ class Program:
         return found[0]
 
     def fits(self):
-        """Releases that differ in the last number only work together."""
+        """Whether the versions fit: releases work together if they differ only in the last number."""
         return self.version.split(".")[:2] == VERSION.split(".")[:2]
 
     def _ask(self, words, environment):
@@ -51,14 +51,15 @@ class Program:
             raise VerbenaError(f"'verbena {' '.join(words)}' has not ended for {LIMIT} s") from None
 
     def ask(self, *words, environment=None):
-        """What the command prints; what it complains of is raised."""
+        """Returns what the command prints. If it fails, VerbenaError has what it printed."""
         done = self._ask([os.fspath(word) for word in words], environment)
         if done.returncode != 0:
             raise VerbenaError(f"'verbena {' '.join(map(str, words))}': {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
 
     def environment(self, runtime_dir=None):
-        """That of this process, and what makes a program see the devices of the emulator in that directory."""
+        """Returns the environment of this process, with what makes a program see the devices of the emulator in that
+        directory."""
         base = {**os.environ, "VERBENA_LOG": "explain"}
         if runtime_dir is not None:
             base["VERBENA_RUNTIME_DIR"] = str(runtime_dir)

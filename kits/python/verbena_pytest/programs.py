@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs that a test starts: each in a session of its own, its output in files, and ended with its process group."""
+"""Programs that a test starts. Each has a session of its own, writes to files, and is ended with its process group."""
 
 import dataclasses
 import os
@@ -11,13 +11,14 @@ import subprocess
 import time
 
 LOOK_EVERY = 0.01  # seconds
-SIDE = re.compile(r"^(server|client)\| ")  # begins what `verbena run --pair` prints for a side
+# `verbena run --pair` begins each line of a side with this.
+SIDE = re.compile(r"^(server|client)\| ")
 PATIENCE = 5  # seconds that a program has to end after SIGTERM
 
 
 @dataclasses.dataclass
 class Finished:
-    """What became of a program."""
+    """The result of a program that has ended."""
 
     command: str
     returncode: int
@@ -30,13 +31,13 @@ class Finished:
 
     @property
     def explanations(self):
-        """What Verbena said of refused calls and completions with an error."""
+        """The lines in which Verbena explains refused calls and failed completions."""
         lines = (SIDE.sub("", line) for line in self.stderr.splitlines())
         return [line for line in lines if line.startswith("verbena: ")]
 
     @property
     def server(self):
-        """Of a pair: what the server has printed."""
+        """What the server of a pair has printed."""
         return self._side("server")
 
     @property
@@ -56,7 +57,7 @@ class Finished:
 
 
 class ProgramFailed(AssertionError):
-    """A program that was to succeed did not; `finished` has what it left."""
+    """Raised when a program that was to succeed did not; `finished` has its result."""
 
     def __init__(self, finished, why="", waits=()):
         self.finished = finished
@@ -64,7 +65,7 @@ class ProgramFailed(AssertionError):
 
 
 def words_of(command):
-    """A string is a command of the shell; a sequence is a program and its arguments."""
+    """Returns a command's words: a string is a command of the shell, a sequence a program and its arguments."""
     if isinstance(command, str):
         return ["sh", "-c", command]
     return [os.fspath(word) for word in command]
@@ -75,7 +76,8 @@ def text_of(command):
 
 
 class Running:
-    """A program that has been started. As a context manager it is stopped at the end. `waits` says what programs wait for."""
+    """A program that has been started. As a context manager it is stopped at the end. `waits` returns what programs
+    wait for."""
 
     def __init__(self, words, command, folder, number, *, stdin=None, waits=tuple, **options):
         self.command = command
@@ -103,9 +105,10 @@ class Running:
 
     @property
     def returncode(self):
-        """None while it runs; the negative number of the signal that ended it."""
+        """The exit code, None while the program runs, or the negative number of the signal that ended it."""
         if self._returncode is None:
-            # It is not reaped before stop(): as long as it is there, its number is that of its process group.
+            # The process is reaped only in stop(): until then no other process can get its number, which is that of the
+            # group.
             ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if ended is not None:
                 self._returncode = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
@@ -122,13 +125,14 @@ class Running:
         return not self.is_running
 
     def wait(self, timeout=60):
-        """Until it ends. After `timeout` seconds it is ended, and ProgramFailed is raised."""
+        """Waits until the program ends, and returns its result. After `timeout` seconds ends it and raises
+        ProgramFailed."""
         if not self._ends_within(timeout):
             raise self._failed(f"has not ended within {timeout} s: ")
         return self.finished()
 
     def wait_for_output(self, text, timeout=60):
-        """Until it has printed `text`. If it ends before, or does not print it in time, ProgramFailed is raised."""
+        """Waits until the program has printed `text`. Raises ProgramFailed if it ends first, or after `timeout` seconds."""
         end = time.monotonic() + timeout
         while True:
             ended = not self.is_running
@@ -139,13 +143,13 @@ class Running:
             time.sleep(LOOK_EVERY)
 
     def _failed(self, why):
-        """Of one that hangs, what it waits for."""
+        """Stops the program and returns the exception, which says what the program waits for if it hangs."""
         waits = self._waits() if self.is_running else ()
         self.stop()
         return ProgramFailed(self.finished(), why, waits)
 
     def stop(self):
-        """Ends it and all that it started in its process group."""
+        """Ends the program and all that it started in its process group."""
         if self._process is None:
             return
         if self.is_running:
