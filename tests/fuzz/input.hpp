@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a fuzzer gave, byte by byte; what is missing is zero.
+// The bytes that a fuzzer gave. Missing bytes are zero.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Runs a fuzz target over files, or over every file of a folder, once each: the corpus as an
-// ordinary test, and a finding repeated under a debugger, with any compiler. Each input lies in a
-// block of exactly its size, so that AddressSanitizer sees a read behind it. No input at all, or
-// one that cannot be read, is an error: a corpus that was lost must not look green.
+// Runs a fuzz target once over each file, or over every file of a folder, with any compiler. It
+// runs the corpus as an ordinary test, and repeats a finding under a debugger. Each input is in a
+// block of exactly its size, so that AddressSanitizer sees a read behind it. No input, or one that
+// cannot be read, is an error, because a lost corpus must not look green.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Each header as bytes written down by hand from the field tables of the specification (IBTA Vol 1,
-// 8.3 and chapter 9; annexes A14, A17, A19), and each field carried there and back at its limits.
+// Each header as bytes that were written by hand from the field tables of the specification (IBTA
+// Vol 1, 8.3 and chapter 9; annexes A14, A17, A19). Each field is also tested at its limits.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -154,7 +154,7 @@ TEST(Formats, Grh) {
                "fe800000000000001112131415161718");
 }
 
-// Fields wider than their place must not spill into their neighbours.
+// A value that is wider than its field must not change the neighbouring fields.
 TEST(Formats, FieldsAreCutToTheirWidth) {
   EXPECT_EQ(written(XrcEth{0xffabcdef}), "00abcdef");
   EXPECT_EQ(written(Aeth{0x1f, 0xff010203}), "1f010203");

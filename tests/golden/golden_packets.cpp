@@ -11,7 +11,7 @@ namespace {
 
 using namespace wire;
 
-// The payload that suits the operation: none, the eight bytes of an atomic write, or an odd few.
+// Returns a payload length that suits the operation: 0, the 8 bytes of an atomic write, or others.
 std::size_t payload_length(const OpcodeRow& row, std::uint8_t opcode) {
   if (!row.payload) return 0;
   if (row.operation == Operation::kAtomicWrite) return 8;

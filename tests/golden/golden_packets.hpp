@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One packet of every opcode, with every field at a value of its own: the common matter of the
-// golden tests, of the witness that other programs judge, and of the fuzzers' first corpus.
+// One packet of every opcode, with a different value in every field. The golden tests use them, the
+// witness that other programs judge, and the first corpus of the fuzzers.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ struct GoldenPacket {
   std::vector<std::uint8_t> bytes;  // BTH .. pad
 };
 
-// Every valid row once, and the acknowledge once per kind of syndrome. Always the same.
+// Returns every valid opcode once, and the ACK once for each kind of syndrome. Always the same.
 std::vector<GoldenPacket> golden_packets();
 
-// The frame that packet `index` travels under: IPv4 from an unconnected socket (identification 0),
-// IPv4 with an identification of its own, IPv6, in turn.
+// Returns the frame of packet `index`. These take turns: IPv4 from an unconnected socket
+// (identification 0), IPv4 with an identification of its own, and IPv6.
 wire::IpFrame golden_frame(std::size_t index);
 
-// IP header, UDP header, packet, ICRC; checksums filled in.
+// Returns IP header, UDP header, packet and ICRC, with checksums.
 std::vector<std::uint8_t> golden_datagram(const GoldenPacket& packet, const wire::IpFrame& frame);
 
 std::string to_hex(const std::vector<std::uint8_t>& bytes);

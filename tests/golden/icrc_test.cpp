@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The ICRC against vectors from elsewhere and against a bit-by-bit computation that shares no line
-// with the room. IPv6 has no vector of another origin: there the second computation stands alone
+// The ICRC, compared with vectors of other origin and with a bit-by-bit computation that shares no
+// line with the room. IPv6 has no vector of other origin, so only the second computation checks it
 // (judge.py repeats it in a third language).
 #include "verbena/wire/icrc.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 using namespace wire;
 using Bytes = std::vector<std::uint8_t>;
 
-// The rule as it is written: ones for the LRH, fields that routers change as ones, bit by bit.
+// The rule as it is written: ones for the LRH and for fields that routers change, bit by bit.
 std::uint32_t icrc_bit_by_bit(Bytes datagram_without_icrc) {
   Bytes& d = datagram_without_icrc;
   const bool v4 = d[0] >> 4 == 4;
@@ -170,7 +170,7 @@ TEST(Icrc, SealsAlikeWhereTheEndIsSummedAlready) {
   EXPECT_GT(summed_packets, 100);
 }
 
-// Of the packets of a message only the PSN differs, and now and then something else does.
+// The packets of a message usually differ only in the PSN, but sometimes in other fields as well.
 TEST(Icrc, SealsWhatFollowsAsIfItWereAlone) {
   Random random(6);
   const auto byte = [&] { return static_cast<std::uint8_t>(random.next()); };
@@ -182,7 +182,7 @@ TEST(Icrc, SealsWhatFollowsAsIfItWereAlone) {
     std::array<std::uint8_t, Bth::kSize> header{};
     for (int n = 0; n < 60; ++n) {
       SCOPED_TRACE(testing::Message() << i << ' ' << n);
-      // The last four bytes each time, any other now and then.
+      // Changes the last four bytes each time, and sometimes another one.
       for (std::size_t at = 8; at < header.size(); ++at) header[at] = byte();
       if (random.below(4) == 0) header[random.below(header.size())] = byte();
       const std::size_t payload = kCrc32Joined[random.below(8) == 0 ? random.below(3) : 0];
@@ -213,7 +213,7 @@ TEST(Icrc, FindsEveryIdentification) {
   }
 }
 
-// What was expected costs less, and changes nothing.
+// The expected identification is found faster, but the result is the same.
 TEST(Icrc, FindsAnIdentificationOtherThanTheOneExpected) {
   Random random(7);
   for (const bool v4 : {true, false}) {

@@ -5,14 +5,14 @@
     judge.py WITNESS WORK_DIRECTORY
 
 WITNESS writes a capture and, line by line, what each packet was meant to be. tshark must decode
-every opcode, header field, payload and ICRC position to those values; scapy must compute the same
-ICRC for every IPv4 packet; a plain computation below does so for IPv6 as well, which scapy 2.5
-cannot. A missing program is a failure, not a skip.
+every opcode, header field, payload and ICRC position to those values. scapy must compute the same
+ICRC for every IPv4 packet. A plain computation below must do so for IPv6 as well, for which scapy
+2.5 cannot compute it. A missing program is a failure, not a skip.
 
 tshark 4.0 knows the names of the XRC opcodes but not their headers, and neither name nor headers of
-CNP (0x81), FLUSH and ATOMIC WRITE. Of these it still judges BTH and length in the packet itself;
-their other headers it judges in a translation: the header that is unknown to it is cut out (and
-compared here, byte for byte) and the opcode replaced by the RC opcode that is left.
+CNP (0x81), FLUSH and ATOMIC WRITE. It still judges BTH and length of these packets themselves. It
+judges their other headers in a translation: the header that it does not know is compared here byte
+for byte and cut out, and the opcode is replaced by the RC opcode that fits the rest.
 """
 
 import json
@@ -36,7 +36,7 @@ SERVICES = {
     "XRC": "Extended Reliable Connection (XRC)",
 }
 
-# What was meant -> where tshark shows it.
+# Maps what was meant to the field in which tshark shows it.
 TSHARK_BTH = {
     "opcode": "infiniband.bth.opcode",
     "solicited": "infiniband.bth.se",
@@ -90,7 +90,7 @@ def write_pcap(path, datagrams):
 
 
 def tshark(path):
-    """One dictionary per packet: field name -> (show, showname, raw hex) of its first showing."""
+    """Returns a dictionary per packet: field name -> first (show, showname, raw hex)."""
     run = subprocess.run(
         ["tshark", "-r", path, "-T", "pdml"], check=True, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL)
@@ -117,7 +117,7 @@ def ip_header_length(datagram):
 
 
 def roce(datagram):
-    """BTH .. ICRC."""
+    """Returns the bytes from BTH to ICRC."""
     return datagram[ip_header_length(datagram) + 8 :]
 
 
@@ -132,7 +132,7 @@ def judge_bth(label, fields, meant):
 def judge_name(label, fields, meant):
     showname = fields["infiniband.bth.opcode"][1]
     if meant["opcode"] in UNNAMED:
-        # A later tshark may know it; then the name must be right.
+        # A later tshark may know the opcode. Then its name must be right.
         if "Unknown" not in showname and "Reserved" not in showname:
             check(label, "name", UNNAMED[meant["opcode"]] in showname.upper(), True)
         return
@@ -165,7 +165,7 @@ def judge_extensions(label, fields, meant):
 
 
 def translate(datagram, meant):
-    """The packet without what tshark does not know, or None if nothing needs it."""
+    """Returns the packet without what tshark does not know, or None if there is no such thing."""
     packet = roce(datagram)
     opcode, at, label = meant["opcode"], BTH, meant["name"]
     if opcode == 0x81:
@@ -196,7 +196,7 @@ def translate(datagram, meant):
 
 
 def plain_icrc(datagram):
-    """Straight from the rule, over the whole datagram without its last four bytes."""
+    """Computes the ICRC by the rule, over the whole datagram without its last four bytes."""
     masked = bytearray(datagram[:-ICRC])
     ip = ip_header_length(datagram)
     if ip == 20:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The table of opcodes against a second listing, written from the specification's tables and not
-// from the code: number, headers in order, whether a payload may follow.
+// The table of opcodes, compared with a second listing that was written from the specification's
+// tables and not from the code: number, headers in order, and whether a payload may follow.
 #include <gtest/gtest.h>
 
 #include <map>

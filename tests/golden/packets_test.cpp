@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Whole packets: the committed bytes of packets.hex (judged by tshark and scapy, see judge.py),
-// parsed back to what they were made from, and cut off at every length.
+// parsed back to what they were made of, and cut off at every length.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -28,7 +28,7 @@ struct Exact {
   std::unique_ptr<std::uint8_t[]> bytes;
 };
 
-// Reads everything that the row says is there.
+// Reads every header that the row names.
 void expect_same(const PacketView& view, const GoldenPacket& p) {
   EXPECT_EQ(view.opcode, p.opcode);
   const Bth& bth = p.headers.bth;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Writes every golden packet into a capture file, and beside it what each was meant to be, one
-// line of JSON per packet, so that programs that we did not write can say what they see.
+// Writes every golden packet into a capture file, and beside it one line of JSON per packet that
+// says what it was meant to be. Foreign programs can then say what they see.
 //
 //   golden_witness CAPTURE.pcap MEANT.jsonl     for judge.py
 //   golden_witness --hex                        packets.hex, the committed bytes
@@ -45,7 +45,7 @@ void put_pcap_record(std::ofstream& out, std::uint32_t index,
             static_cast<std::streamsize>(datagram.size()));
 }
 
-// One line of JSON, from the values that went in and not from the bytes that came out.
+// One line of JSON, made of the values before encoding and not of the encoded bytes.
 class Meant {
  public:
   void number(const char* key, std::uint64_t value) { put(key, std::to_string(value)); }
@@ -143,7 +143,7 @@ int write_hex() {
   return 0;
 }
 
-// The frame that tests/fuzz/wire/packet_target.cpp puts around a packet for that first byte.
+// Returns the frame that tests/fuzz/wire/packet_target.cpp uses for this first byte.
 IpFrame fuzz_frame(std::uint8_t choice) {
   const bool v6 = (choice & 1) != 0;
   return {.source = *IpAddress::parse(v6 ? "fd00::1" : "127.1.0.1"),
@@ -151,7 +151,7 @@ IpFrame fuzz_frame(std::uint8_t choice) {
           .source_port = static_cast<std::uint16_t>(0xc000 + (choice >> 1 & 3))};
 }
 
-// Every other packet is enough to begin with; long payloads teach the parser nothing.
+// Every other packet is enough for a first corpus. Long payloads teach the parser nothing.
 int write_corpus(const std::string& directory) {
   std::size_t index = 0;
   for (const GoldenPacket& p : golden_packets()) {

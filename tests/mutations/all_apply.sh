@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# all_apply.sh GIT: fails and names those that do not.
+# all_apply.sh GIT: checks that each patch applies, and names those that do not.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.." || exit 1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Datagrams from anywhere to a host with a listener and a client half-way: whatever arrives, the
-// books stay right and both come to an end. Input: first byte, how far the client is; then
-// datagrams, each a byte that says what to do and up to 256 bytes laid over an answer that fits.
+// Any datagrams to a host with a listener, while a client is half-way: the books stay right, and
+// both come to an end. Input: the first byte says how far the client is. Then come datagrams, each
+// a byte that says what to do and up to 63 bytes, which replace bytes of the last datagram sent.
 #include <algorithm>
 #include <cstring>
 
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     server.run(world.now);
     world.step(world.now + sim::kMillisecond);
   }
-  // The last datagram that was sent, as the ground that the input changes.
+  // The last datagram that was sent. The input changes its bytes.
   MadBytes last{};
   world.network = [&](const sim::Flight& f) {
     last = f.mad.bytes;

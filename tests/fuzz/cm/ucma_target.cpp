@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a program writes to the rdma_cm descriptor: a stream of commands on two channels, most of
-// them with IDs that exist. Input: for each command a byte for the command, one for channel and
-// ID, one for the length of the body, then the body.
+// them with IDs that exist. Input: for each command a byte for the command, one for channel and ID,
+// one for the length of the body, and then the body.
 #include <algorithm>
 #include <cstring>
 
@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::memcpy(bytes.data() + 4, &in, 2);
     std::memcpy(bytes.data() + 6, &room, 2);
     std::copy_n(data + at + 3, length, bytes.begin() + 8);
-    // The ID stands first, second or behind a response pointer, by command.
+    // The offsets at which the commands have their ID.
     const std::size_t places[] = {8, 16, 24, 8 + 272, 8 + 280, 8 + 36, 8 + 56};
     const std::size_t place = places[(choice >> 2 & 7) % 7];
     if (place + 4 <= bytes.size()) std::memcpy(bytes.data() + place, &ids[choice & 3], 4);

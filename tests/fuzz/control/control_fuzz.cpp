@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Any packet, decoded as the type that its header names. What decodes must encode to the same
-// bytes: the format has one spelling for each value.
+// Decodes any packet as the type that its header names. A message that decodes must encode to the
+// same bytes, because the format has one spelling for each value.
 #include <cstddef>
 #include <cstdint>
 #include <span>

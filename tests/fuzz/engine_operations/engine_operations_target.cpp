@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A program that calls whatever it likes, in any order, on two devices that are joined: posts,
-// receives, transitions with any mask, windows, registrations, polls; packets get lost and time
-// passes in between. After each step the queue pairs must be consistent; every request completes
-// at most once and in order; and at the end, when all goes to error, nothing is left over.
+// A program that makes any calls in any order on two connected devices: posts, receives,
+// transitions with any mask, windows, registrations, polls. Packets get lost, and time passes in
+// between. After each step the queue pairs must be consistent. Every request completes at most once
+// and in order. At the end everything goes to error, and nothing is left over.
 //
 // The input: a byte that chooses transport and mode, then operations, each a byte and its arguments
 // (missing ones are zero). Bit 7 of an operation chooses the end.
@@ -21,7 +21,7 @@ using fuzz::Input;
 using namespace verbena::sim;
 using qp::State;
 
-// One end, and what its completions are held against.
+// One end, and what its completions are compared with.
 struct Side {
   explicit Side(Peer& p) : peer(p) {}
   Peer& peer;
@@ -55,7 +55,7 @@ class Play {
   }
 
   void run(Input& in) {
-    // Enough to reach every state, not so much that one input takes a second.
+    // 300 steps reach every state, and no input takes a second.
     for (int steps = 0; !in.empty() && steps < 300; ++steps) {
       const std::uint8_t op = in.byte();
       Side& side = sides_[op >> 7];
@@ -170,7 +170,7 @@ class Play {
     if (other.peer.srq() != nullptr) r.remote_srqn = other.peer.srq()->number;
     if (!side.peer.qp().may_post_send()) return;
     r.id = side.next_id;
-    // Taken at once: the completion may come before post() returns.
+    // The id is used up now, because the completion may come before post() returns.
     ++side.next_id;
     side.peer.post(std::move(r));
   }
@@ -186,7 +186,7 @@ class Play {
 
   void pass(Input& in) { pair_.world.run(1'000'000 * TimeNs{in.byte()}); }
 
-  // With all attributes that a program would give, or with any mask.
+  // Changes the state with valid attributes, or tries any attributes with any mask.
   void modify(Side& side, Side& other, Input& in, bool sensible) {
     qp::Attributes a;
     a.state = static_cast<State>(in.byte() % 7);
@@ -256,7 +256,7 @@ class Play {
     side.peer.node().device().set_port_active((what & 0xf0) != 0xf0);
   }
 
-  // A forged answer or request with the other end's address.
+  // Sends any bytes as a packet from the other end's address.
   void spoil(Side& to, Input& in) {
     std::vector<std::uint8_t> bytes(12 + 4 * (in.byte() % 16));
     for (auto& b : bytes) b = in.byte();

@@ -4,11 +4,11 @@
 // posted, or leave a queue pair inconsistent.
 //
 // The input is a list of records: a byte that names the queue pair (low 4 bits) and what to do, a
-// byte with the packet's length in words, the packet. Queue pair number, and if so chosen PSN and
-// partition key, are put right, so that most inputs get past the door. The numbers from 12 on name
-// the first queue pairs again and say that the packet is a merged one. The last number names the
-// first one, too, and says that these are packets of a path MTU each, and a shorter one, which come
-// in one buffer.
+// byte with the packet's length in words, and the packet. The queue pair number is corrected, and
+// on request PSN and partition key as well, so that most inputs get past the first checks. The
+// numbers from 12 on name the first queue pairs again, and say that the packet is a merged one. The
+// last number says that the packet is several, each a path MTU long and the last one shorter, which
+// come in one buffer.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -25,7 +25,7 @@ using namespace verbena::sim;
 using qp::State;
 
 enum Choice : std::uint8_t {
-  kRightPsn = 0x10,  // the last PSN byte is a distance from the one expected
+  kRightPsn = 0x10,  // the last byte of the PSN is a distance from the expected PSN
   kOtherSource = 0x20,
   kTimePasses = 0x40,
   kPosts = 0x80,
@@ -220,7 +220,7 @@ class Target {
       bytes[9 + i] = static_cast<std::uint8_t>(psn.value() >> (16 - 8 * i));
   }
 
-  // What follows the first packet is for the same queue pair, and numbered on.
+  // The packets behind the first one are for the same queue pair, with consecutive PSNs.
   static wire::RxRun run_of(const wire::RxDatagram& all, std::uint8_t* bytes) {
     wire::RxRun run;
     run.head = all;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A line is a rule or is refused with one sentence; and a rule's own text is that rule.
+// Parses any line. It is a rule, or is refused with one sentence. A rule's text parses to it again.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

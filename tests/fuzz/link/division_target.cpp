@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Buffers out of a receiving socket, one after the other from one sender, sound and damaged, are
-// divided. Each byte but those of a table belongs to one piece, in order; and of a sound bundle
-// each packet is found.
+// Divides buffers from a receiving socket, sound and damaged, one after the other from one sender.
+// Each byte except those of a table belongs to one piece, in order. Each packet of a sound bundle
+// is found.
 //
 // The first byte chooses what is known of the buffers (bit 1: the kernel says how long segments
-// are; bit 2: they may be bundles). Then each buffer: a byte for how many packets (low 5 bits) and
-// what happens to it (bit 5: cut off, bit 6: damaged, bit 7: the memory behind it is full of
-// packets), for each packet a byte for its length in units of 12 bytes; then, where it applies,
-// four bytes that say where it is cut off, and five for where and how it is damaged.
+// are; bit 2: they may be bundles). Then comes each buffer: a byte for the number of packets (low 5
+// bits) and for what happens to it (bit 5: cut off, bit 6: damaged, bit 7: the memory behind it is
+// full of packets); for each packet a byte for its length in units of 12 bytes; then, if it is cut
+// off, four bytes for the place, and if it is damaged, five for the place and the change.
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -50,7 +50,7 @@ class Run {
     }
     if (bytes.empty()) return;
     const std::size_t length = bytes.size();
-    // What an earlier buffer may have left there must not be looked at.
+    // Bytes that an earlier buffer may have left there must be ignored.
     if ((how & kFull) != 0) bytes.insert(bytes.end(), last_.begin(), last_.end());
     divide(std::span(bytes).first(length), is_sound ? &lengths : nullptr);
     bytes.resize(length);

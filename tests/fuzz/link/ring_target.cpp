@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A ring between a writer and a reader, in bursts, while somebody writes into its memory. As long
-// as nobody does, each packet that was put is taken, whole and in order, stays whole until it is
-// given back, and as many fit as the ring has room for; afterwards nothing worse happens than the
-// ring's end, and that is final.
+// A ring between a writer and a reader, in bursts, while the input changes its memory. Until the
+// first change, each packet that was put is taken, whole and in order; it stays whole until it is
+// given back, and the ring takes as many as it has room for. After a change, at worst the ring ends
+// for good.
 //
-// The first byte chooses the capacity (bits 0 to 2: 64 KiB and up, doubled). Then each step: a byte
-// for what to do (bits 6 and 7: put, take, write into the memory, look) and how often (low 6 bits).
-// To put takes a byte for the length, in units of 20 bytes. To write takes a byte for what: a
-// packet that waits (bit 0), else the first page; which word of it (bits 1 to 3); whether all of
-// the word is set or one of its bits is flipped (bit 4); and eight bytes.
+// The first byte chooses the capacity (bits 0 to 2: 64 KiB and up, doubled). Then comes each step:
+// a byte for what to do (bits 6 and 7: put, take, write into the memory, look) and how often (low 6
+// bits). A put takes a byte for the length, in units of 20 bytes (from 240 on: of 2048). A write
+// takes a byte for what to change: a waiting packet (bit 0), else the first page; which word of it
+// (bits 1 to 3); whether the word is set or one of its bits is flipped (bit 4); and eight bytes.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -32,8 +32,8 @@ using namespace verbena::link;
 constexpr std::size_t kHeaderPage = 4096;
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kRecordHeader = 16;
-// The ring may end with less than a record, also where the reader still is, and one may not be
-// given back yet.
+// The ring may end with less than a record. The reader may still use a record, and another one may
+// not be given back yet.
 constexpr std::size_t kEnds = 4 * wire::kMaxMerged;
 
 SharedRing ring_of(int fd) {
@@ -123,7 +123,7 @@ class Run {
     waiting_.pop_front();
   }
 
-  // The one that was taken last: its start whatever happens, and the rest while nobody interferes.
+  // Checks the packet that was taken last: always its start, and all of it until the first change.
   void check_taken() const {
     const std::size_t safe = is_sound_ ? taken_.size() : std::min(taken_.size(), wire::kMaxHeaders);
     const std::uint8_t* bytes = is_sound_ ? taken_.data() : start_;
@@ -142,7 +142,7 @@ class Run {
     std::memcpy(line + word, &there, sizeof there);
     is_sound_ = false;
   }
-  // Of the next packet that was put and not taken.
+  // Returns the line of the next packet that was put and not taken.
   std::uint8_t* line_of_waiting() {
     if (waiting_.empty()) return nullptr;
     for (std::size_t at = kHeaderPage; at < kHeaderPage + capacity_; at += kLine) {
@@ -180,7 +180,7 @@ class Run {
   std::deque<std::vector<std::uint8_t>> waiting_;
   std::size_t waiting_bytes_ = 0;
   std::span<const std::uint8_t> taken_;
-  const std::uint8_t* start_ = nullptr;  // of it
+  const std::uint8_t* start_ = nullptr;  // of the packet that was taken last
   std::vector<std::uint8_t> was_taken_;
   std::uint32_t psn_ = 1;
   bool is_sound_ = true;

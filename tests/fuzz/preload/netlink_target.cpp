@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A program's netlink request, and what a kernel may answer to a list: whatever the bytes, every
-// reply is whole messages in datagrams that a reader has room for, and ends the exchange.
+// A program's netlink request, and a kernel's answer to a list, of any bytes. Every reply consists
+// of whole messages, in datagrams for which a reader has room, and ends the exchange.
 #include <linux/netlink.h>
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A path: normalising is final, and what is found in it is put together from its own parts.
+// Normalises any path. Normalising it again changes nothing, and its parts together are the path.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a program writes to an uverbs descriptor, or gives to ioctl on it (first byte even or odd).
-// Whatever is accepted names attributes that are there and asks for no more room than it has.
+// What a program writes to an uverbs descriptor (even first byte), or gives to ioctl (odd first
+// byte). An accepted request names existing attributes, and asks for no more room than it has.
 #include <cstddef>
 #include <cstdint>
 

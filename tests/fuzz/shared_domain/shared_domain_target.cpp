@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An XRC receiver that passes requests on to SRQs of other processes, their owners and the sender,
-// while somebody repeats, changes and withholds what they say to each other, owners die and the
-// receiver is set up anew. Whatever was posted completes, nothing is completed twice or written
-// outside of its region, and each owner has one proxy at most.
+// An XRC receiver that forwards requests to SRQs of other processes, the owners of these SRQs, and
+// a sender. The input repeats, changes and withholds their packets, owners die, and the receiver is
+// set up again. All posted requests complete, none completes twice, no byte outside of a region is
+// written, and each owner has at most one proxy.
 //
 // The input: operations, each a byte and its arguments (missing ones are zero).
 #include <algorithm>
@@ -119,7 +119,7 @@ class Play {
     if (s_.sender.post(s_.to(owner, request)) == requester::Posted::kOk) ++posted_;
   }
 
-  // One of the last packets once more, with some of its bytes changed.
+  // Sends one of the last packets again, with some of its bytes changed.
   void forge(Input& in) {
     if (seen_.empty()) return;
     const std::uint8_t which = in.byte();
@@ -149,7 +149,7 @@ class Play {
     }
   }
 
-  // What is under way ends without completions then.
+  // Requests that are under way end without completions here.
   void reconnect() {
     run_for(0);
     for (Peer* peer : {&s_.sender, &s_.receiver}) peer->to_state(qp::State::kReset);

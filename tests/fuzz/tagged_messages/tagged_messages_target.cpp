@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A program and a peer of a tag-matching SRQ that do whatever they like, in any order, over a lossy
-// wire: entries are added, deleted and synchronised, messages come eagerly, announced, without a
-// tag, or with a header of nonsense. A model that looks through all entries from the front says
-// which buffer each message takes, what its completion says and whether the device answers with
-// FIN.
+// A program and a peer of a tag-matching SRQ, which act in any order over a lossy wire: entries are
+// added, deleted and synchronised; messages come eagerly, announced, without a tag, or with an
+// invalid header. A model that searches all entries from the front says which buffer each message
+// takes, what its completion says, and whether the device answers with FIN.
 //
 // The input: operations, each a byte and its arguments (missing ones are zero).
 #include <algorithm>
@@ -21,7 +20,7 @@ using namespace verbena::sim;
 using queue::CompletionOpcode;
 
 constexpr std::uint32_t kSlot = 256;
-constexpr std::uint32_t kSlots = 32;  // tagged buffers; as many plain ones stand behind them
+constexpr std::uint32_t kSlots = 32;  // tagged buffers; as many plain ones are behind them
 constexpr std::uint32_t kHeader = 16;
 constexpr std::uint32_t kAnnouncement = 32;
 constexpr std::uint64_t kPlain = 1000;
@@ -92,7 +91,7 @@ class Play {
     op.signaled = true;
     VERBENA_CHECK(tags_.post(op) == expected);
     if (expected != queue::TagMatching::Posted::kOk) return;
-    // The program's own list changes with the operation, and the flag tells what is so afterwards.
+    // The operation changes the program's list first. The flag tells the state after that.
     if (op.opcode == queue::TagOpcode::kAdd) {
       entries_.push_back({op.receive_id, op.tag, op.mask, op.handle, false});
     }
@@ -141,7 +140,7 @@ class Play {
     post(op, CompletionOpcode::kTagSync, queue::TagMatching::Posted::kOk, queue::Status::kSuccess);
   }
 
-  // The entry that a message takes; counts it as unexpected when there is none.
+  // Returns the entry that a message takes. Without one, counts the message as unexpected.
   std::uint64_t match(std::uint64_t tag) {
     const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
       return e.listed && (tag & e.mask) == e.tag;
@@ -198,7 +197,7 @@ class Play {
                   pair_.left.sends[0].status == queue::Status::kSuccess);
     pair_.left.sends.clear();
   }
-  // What the device does on its own: reads the data, if there is room for it, and says FIN.
+  // The device reads the data on its own, if there is room for it, and sends FIN.
   void fetch(std::uint64_t id, std::uint32_t length) {
     const queue::Completion c = next();
     VERBENA_CHECK(c.id == id && c.opcode == CompletionOpcode::kTagReceive);
@@ -221,10 +220,10 @@ class Play {
   std::uint32_t gone_ = 0xfffff;
   std::uint64_t ids_ = 1u << 20;
   std::uint64_t sends_ = 0;
-  std::uint64_t plain_ = 0;  // posted
+  std::uint64_t plain_ = 0;  // how many were posted
   bool awaits_fin_ = false;  // a receive of the left end is posted
   std::uint64_t taken_ = 0;
-  std::uint8_t loss_ = 0;  // which of the next eight packets
+  std::uint8_t loss_ = 0;  // a bit for each of the next eight packets: lost
 };
 
 }  // namespace

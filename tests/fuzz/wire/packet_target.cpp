@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Anything at all as a packet from the network: the ICRC is checked, then the packet parsed and
-// every getter of the view used. What parses must come out of write_headers as it went in, and a
-// sealed packet must pass its own check.
+// Any bytes as a packet from the network: the ICRC is checked, then the packet is parsed and every
+// getter of the view is called. What write_headers makes of a parsed packet must parse to the same
+// packet, and a sealed packet must pass its own check.
 //
-// The first byte chooses the flow (bit 0: IPv6, bits 1 and 2: which ports); the rest is BTH ..
+// The first byte chooses the flow (bit 0: IPv6, bits 1 and 2: ports). The rest is a packet with its
 // ICRC.
 #include <array>
 #include <cstdint>
@@ -41,7 +41,7 @@ PacketHeaders headers_of(const PacketView& view) {
   return h;
 }
 
-// Written again and read again: the same fields, and nothing beyond the header's length touched.
+// Writes and parses the headers again: the fields are the same, and no byte behind them is touched.
 void write_again(const PacketView& view) {
   constexpr std::uint8_t kUntouched = 0xa5;
   std::array<std::uint8_t, kMaxHeaders + 1> out;
