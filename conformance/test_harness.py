@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The harness judged with programs whose behaviour is known: /bin/sh, and servers of a few lines."""
+"""Tests the harness with programs whose behaviour is known: /bin/sh, and servers of a few lines."""
 
 import os
 import pathlib
@@ -42,7 +42,7 @@ class HarnessTest(unittest.TestCase):
         self.assertIn(reason, self.run_case(**fields).reason)
 
     def moving(self, packets):
-        """A shell command that moves the packet counter, which as a kernel's is never seen half written."""
+        """Returns a shell command that sets the packet counter. Like a kernel's counter, it is never seen half written."""
         return f"echo {packets} >{self.counter}.next; mv {self.counter}.next {self.counter}"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The runner of the python suite judged with a suite of its own that passes, skips, fails, hangs and crashes."""
+"""Tests the runner of the python suite with a suite that passes, skips, fails, hangs and crashes."""
 
 import pathlib
 import shutil

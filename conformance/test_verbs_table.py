@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Holds VERBS.md against the header and the library: each function of infiniband/verbs.h, and each that libibverbs.so.1
-exports to programs, stands in the table once; what is said to show it exists."""
+"""Compares VERBS.md with the header and the library: each function of infiniband/verbs.h, and each that libibverbs.so.1
+exports to programs, is in the table once, and the tests that the table names exist."""
 
 import pathlib
 import re
@@ -17,17 +17,18 @@ LIBRARY = pathlib.Path("/usr/lib/x86_64-linux-gnu/libibverbs.so.1")
 
 def declared():
     text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(encoding="utf-8"), flags=re.S)
-    return set(re.findall(r"\b(_?ibv_[a-z0-9_]+)\s*\(", text)) - {"ibv_wc_opcode"}  # an enum before a parenthesis
+    # not a function: an enum before a parenthesis
+    return set(re.findall(r"\b(_?ibv_[a-z0-9_]+)\s*\(", text)) - {"ibv_wc_opcode"}
 
 
 def exported():
-    """What programs may link with: no private version, no ibv_cmd_*."""
+    """Returns the functions that programs may link with: no private versions, no ibv_cmd_*."""
     symbols = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], check=True, capture_output=True, text=True).stdout
     return set(re.findall(r" (_?ibv_[a-z0-9_]+)@@?IBVERBS_1", symbols))
 
 
 def rows():
-    """(functions, state, what shows them) of each row."""
+    """Yields (functions, state, what shows them) of each row."""
     for line in (HERE / "VERBS.md").read_text(encoding="utf-8").splitlines():
         if line.startswith("| `"):
             functions, state, shown = (cell.strip() for cell in line.strip("|").split("|"))

@@ -15,13 +15,14 @@ import time
 from . import device as devices
 from . import processes
 
-_CM_PATIENCE = 5.0  # seconds during which a connection manager's client may find nobody listening
-_SECONDS_TO_TELL = 5.0  # during which a process that is going to be ended may still tell what it has sent
+_CM_PATIENCE = 5.0  # seconds during which a client may find that its rdma_cm server does not listen yet
+# For so many seconds a process that is about to be ended may still report what it has sent.
+_SECONDS_TO_TELL = 5.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What came of a case; `reason` is empty where it passed."""
+    """The result of a case; `reason` is empty if the case passed."""
 
     reason: str
     seconds: float
@@ -34,7 +35,7 @@ class Verdict:
 
 
 class Failure(Exception):
-    """A promise that did not hold, in words."""
+    """Says in words which promise did not hold."""
 
 
 class _Run:
@@ -54,7 +55,7 @@ class _Run:
             "here": str(pathlib.Path(__file__).resolve().parent.parent)}
 
     def packets(self):
-        """How many the device has sent for this case."""
+        """Returns how many packets the device has sent for this case."""
         return self.device.sent_packets() - self._sent_before
 
     def execute(self):
@@ -73,7 +74,7 @@ class _Run:
         return shlex.split(filled)
 
     def _matches(self, pattern, program):
-        """Searches a pattern of the manifest, its words filled in, in what the program said."""
+        """Searches what the program printed for a pattern of the manifest, after filling in the pattern's words."""
         return re.search(self._pattern(pattern), program.output(), re.MULTILINE)
 
     def _pattern(self, pattern):
@@ -105,7 +106,7 @@ class _Run:
                     raise Failure(f"'{text}' ended with {code}")
 
     def _watch(self):
-        """A program that runs until it is ended and prints what happens meanwhile."""
+        """Runs a program that prints what happens, until it has printed what the case waits for, and ends it."""
         ready, success = self._pattern(self.case.ready.removeprefix("output:")), self._pattern(self.case.success)
         with self._start(self.case.client, "client") as client:
             if not client.wait_for_output(ready, self.deadline):
@@ -123,7 +124,7 @@ class _Run:
                 if code != 0:
                     raise Failure(f"the server ended with {code}")
             else:
-                # A process that is killed takes along what its thread has not told of yet.
+                # A killed process loses the counts that its thread has not reported yet, so it gets time for that.
                 soon = min(self.deadline, time.monotonic() + _SECONDS_TO_TELL)
                 server.wait_for(lambda: self.packets() >= self.case.packets, soon)
             if self.case.server_success and not self._matches(self.case.server_success, server):
@@ -135,7 +136,7 @@ class _Run:
         if ready == "tcp":
             came = server.wait_for(lambda: processes.is_listening(self.port), self.deadline)
         elif ready == "cm":
-            came = True  # nothing outside the device shows such a listener: the client asks again instead
+            came = True  # the listener cannot be seen outside the device, so the client tries again instead
         else:
             came = server.wait_for_output(self._pattern(ready.removeprefix("output:")), self.deadline)
         if not came:
@@ -148,7 +149,7 @@ class _Run:
         while True:
             with self._start(self.case.client, "client") as client:
                 code = self._ended(client, "client")
-                # cmtime ends with 0 though it was refused.
+                # cmtime ends with 0 even if the connection was refused.
                 too_early = (self.case.ready == "cm" and self.case.retry and code >= 0
                              and time.monotonic() < patience and server.wait(time.monotonic()) is None
                              and self._matches(self.case.retry, client))
@@ -190,7 +191,7 @@ def _judge_values(matches, pattern):
 
 
 def run_case(case, device, persona, folder):
-    """Runs `case` in `folder` (made here, writable for the device's user)."""
+    """Runs `case` in `folder`, which it makes writable for the device's user."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True)
     folder.chmod(0o777)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The device that the programs use: an emulator of our own, or one that is there already.
+"""The device that the programs use: an emulator of its own, or a device of this machine.
 
-Owner: conformance/run, one per persona and user. An Emulator has a runtime folder and a fabric of its own, so runs
-side by side, and the emulator of whoever works on this machine, never meet. The binaries are copied to a folder that
-every user can read: the build tree may stand in a home that `nobody` cannot enter.
+Owner: conformance/run, one per persona and user. Each Emulator has its own runtime folder and fabric, so parallel runs
+do not meet each other, nor the emulator of a user of this machine. The binaries are copied to a folder that every user
+can read, because `nobody` may have no access to the build tree.
 """
 
 import os
@@ -17,12 +17,12 @@ import time
 
 LINKS = ("auto", "udp", "shm")
 _ROCE_PORT = 4791
-_PATIENCE = 15.0  # seconds for the emulator to come up, and to go
+_PATIENCE = 15.0  # seconds for the emulator to start, and to end
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class DeviceError(Exception):
-    """The device cannot be had; says why."""
+    """There is no device; the text says why."""
 
 
 def stage(prefix, folder):
@@ -50,7 +50,7 @@ def as_user(user):
 
 
 def environment(user, **more):
-    """A plain environment: what the tester's shell holds must not decide the outcome."""
+    """Returns a plain environment, so that the variables of the tester's shell do not decide the outcome."""
     account = pwd.getpwnam("nobody") if user == "nobody" and os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
     kept = {name: os.environ[name] for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS")
             if name in os.environ}
@@ -58,7 +58,7 @@ def environment(user, **more):
 
 
 def free_fabric():
-    """A /24 inside 127.0.0.0/8 whose first addresses nobody uses, as 'A.B.C'."""
+    """Returns a free /24 inside 127.0.0.0/8 as 'A.B.C'. It is free if its first address has no socket on the RoCE port."""
     for _ in range(100):
         prefix = f"127.{random.randrange(64, 250)}.{random.randrange(1, 250)}"
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -75,7 +75,7 @@ class Emulator:
 
     def __init__(self, prefix, persona, user, folder, link="auto"):
         self.name = "verbena0"
-        # The row of RoCE v2 with the IPv4 address, as on adapters.
+        # The GID is the RoCE v2 row with the IPv4 address, at the index that it has on adapters.
         self.gid = "3" if persona == "roce" else "0"
         self.user = user
         self._verbena = str(pathlib.Path(prefix, "bin", "verbena"))
@@ -118,15 +118,15 @@ class Emulator:
         self._log.close()
 
     def wrap(self, command):
-        """The command line that gives a program this device, as this device's user."""
+        """Returns the command line that gives a program this device, as this device's user."""
         return [*as_user(self.user), self._verbena, "run", "--", *command]
 
     def control(self, arguments):
-        """A `verbena ...` command of a manifest."""
+        """Returns the command line of a `verbena ...` command of a manifest."""
         return [*as_user(self.user), self._verbena, *arguments]
 
     def sent_packets(self):
-        """The port's own counter, read as any program reads it."""
+        """Returns the port's own counter, read as any program reads it."""
         path = f"/sys/class/infiniband/{self.name}/ports/1/counters/port_xmit_packets"
         done = subprocess.run(self.wrap(["cat", path]), capture_output=True, text=True, env=self.environment,
                               timeout=_PATIENCE, check=False)
@@ -144,7 +144,7 @@ class Emulator:
 
 
 class PresentDevice:
-    """A device of this machine that Verbena has no part in, to check a manifest against another implementation."""
+    """A device of this machine that is not Verbena's, to check a manifest against another implementation."""
 
     def __init__(self, words, user, counters=None):
         """`words` is "NAME,ADDRESS" or "NAME,ADDRESS,GID INDEX"."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reads a manifest: which programs to run, on which persona of the device, as which user, and what must come out.
+"""Reads a manifest: which programs run, on which persona of the device, as which user, and what must come out.
 
-Owner: conformance/run. Promise: what it hands out is complete and checked; an unknown key is an error, so a
-mistyped expectation cannot pass unnoticed.
+Owner: conformance/run. Promise: each case is complete and checked. An unknown key is an error, so a mistyped
+expectation cannot pass unnoticed.
 """
 
 import dataclasses
@@ -15,35 +15,36 @@ USERS = ("root", "nobody")
 
 
 class ManifestError(Exception):
-    """The manifest itself is wrong; says where and why."""
+    """The manifest itself is wrong; the text says where and why."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One line of promise: these commands, that outcome. `{...}` in commands is filled in by the runner."""
+    """One case: its commands and their expected outcome. The runner fills in `{...}` in commands."""
 
     name: str
-    client: str  # the program that is judged
-    server: str = ""  # started first, when there is one
+    client: str  # the command that is judged
+    server: str = ""  # the command that starts first, if there is a server
     personas: tuple = PERSONAS
     users: tuple = USERS
-    tags: tuple = ()  # features it needs; `run --without` leaves them out
-    long: bool = False  # only when --long is asked for
-    timeout: float = 30.0  # seconds, server and client together
+    tags: tuple = ()  # features that the case needs; `run --without` leaves out cases by them
+    long: bool = False  # whether the case runs only with --long
+    timeout: float = 30.0  # seconds for server and client together
 
-    outcome: str = "pass"  # or "refused": the program must say no, in these words
-    text: str = ""  # refused: must be in the output, exactly
-    success: str = ""  # pass: a pattern that the client's output must match
-    value: str = ""  # pass: a pattern whose groups are numbers, each match above 0
+    outcome: str = "pass"  # "pass", or "refused": the client must refuse with `text`
+    text: str = ""  # for "refused": the output must contain exactly this
+    success: str = ""  # for "pass": a pattern that the client's output must match
+    value: str = ""  # for "pass": a pattern whose groups are numbers; each match must be above 0
     forbid: str = ""  # a pattern that neither output may match
     server_success: str = ""  # a pattern for the server's output
-    server_ends: bool = True  # false: it never exits, it is ended and not judged by its exit code
-    packets: int = 1  # how many packets the device must at least have sent; 0 for what sends none
+    server_ends: bool = True  # false: the server never ends by itself, so it is ended and its exit code is not judged
+    packets: int = 1  # how many packets the device must have sent at least; 0 for programs that send none
 
     ready: str = "tcp"  # how the server says that it listens: "tcp", "cm", or "output:PATTERN"
-    retry: str = ""  # "cm" only: what the client says while nobody listens yet
-    before: tuple = ()  # commands run before, in the case's own empty folder
-    during: tuple = ()  # for a program that watches: run these once `ready` matched, then await `success`
+    retry: str = ""  # for "cm": what the client prints while no server listens yet
+    before: tuple = ()  # commands that run first, in the case's own empty folder
+    # for a program that watches: commands that run once `ready` matched, before `success` is awaited
+    during: tuple = ()
     after: tuple = ()  # commands that must succeed at the end, for example a cmp
 
     def __post_init__(self):
@@ -90,7 +91,7 @@ def _case(table, defaults):
 
 
 def _expand(table):
-    """A case with `each = [...]` stands for one case per word: {each} in its strings, the word in its name."""
+    """Yields a case with `each = [...]` once per word, with the word for {each} in its strings, and in its name."""
     words = table.pop("each", None)
     if words is None:
         yield table
@@ -104,7 +105,7 @@ def _expand(table):
 
 
 def parse(text):
-    """The cases of a manifest's text."""
+    """Returns the cases of a manifest's text."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -124,7 +125,7 @@ def parse(text):
 
 
 def load(path):
-    """The cases of a manifest file."""
+    """Returns the cases of a manifest file."""
     try:
         return parse(pathlib.Path(path).read_text(encoding="utf-8"))
     except ManifestError as error:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Starts, awaits and ends the programs of a case.
 
-Owner: harness/case.py. Promise: nothing here waits longer than its deadline, and what was started is ended by the
-end of its `with` block, together with its children (each program gets a session of its own).
+Owner: harness/case.py. Promise: no function here waits longer than its deadline, and the end of a `with` block ends its
+program together with the program's children (each program has a session of its own).
 """
 
 import os
@@ -15,12 +15,12 @@ import socket
 import subprocess
 import time
 
-_POLL_MS = 10  # between two looks at something that has no descriptor to wait on
+_POLL_MS = 10  # milliseconds between two looks at what has no descriptor to wait on
 _TCP_LISTEN = "0A"  # state column of /proc/net/tcp
 
 
 class Program:
-    """One running program, its output in a file."""
+    """A running program whose output goes to a file."""
 
     def __init__(self, command, log, environment, folder):
         self.command = command
@@ -49,12 +49,12 @@ class Program:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
     def wait(self, deadline):
-        """The exit code, or None when the deadline (time.monotonic) came first."""
+        """Returns the exit code, or None if the deadline (time.monotonic) came first."""
         self._pause(max(0, int((deadline - time.monotonic()) * 1000)))
         return self._process.poll()
 
     def wait_for(self, condition, deadline):
-        """True once `condition()` holds; False when the program ended or the deadline came first."""
+        """Returns True once `condition()` holds, False if the program ended or the deadline came first."""
         while True:
             if condition():
                 return True
@@ -68,7 +68,7 @@ class Program:
         return self.wait_for(lambda: re.search(pattern, self.output(), re.MULTILINE), deadline)
 
     def end(self):
-        """Ends the program and whatever is left of its session; without effect on one that is gone."""
+        """Ends the program and the rest of its session. Does nothing if they have ended."""
         for number, patience in ((signal.SIGTERM, 2.0), (signal.SIGKILL, 5.0)):
             if not self._session():
                 break
@@ -84,14 +84,14 @@ class Program:
             self._out.close()
 
     def _pause(self, milliseconds):
-        """Returns early when the program ends, so that a wait never outlives what it waits for."""
+        """Waits. Returns early if the program ends, so that a wait does not outlive the program."""
         poller = select.poll()
         if self._process.poll() is None:
             poller.register(self._pidfd, select.POLLIN)
         poller.poll(milliseconds if self._process.returncode is None else min(milliseconds, _POLL_MS))
 
     def _session(self):
-        """Process ids of the session that are still alive (a zombie is not)."""
+        """Returns the processes of the session that are still alive (a zombie is not)."""
         alive = []
         for entry in os.listdir("/proc"):
             if not entry.isdigit():
@@ -113,7 +113,7 @@ class Program:
 
 
 def is_listening(port, tables=("/proc/net/tcp", "/proc/net/tcp6")):
-    """Whether some TCP socket of this network namespace listens on the port."""
+    """Returns whether a TCP socket of this network namespace listens on the port."""
     wanted = f"{port:04X}"
     for table in tables:
         try:
@@ -132,8 +132,8 @@ _PORTS = (10000, 32768)
 
 
 def fresh_port():
-    """A TCP port that nobody has, that this run has not handed out before, and that neither the system nor
-    the device gives to a client that asks for any: it may come before its server."""
+    """Returns a TCP port that is free, that this run has not handed out before, and that neither the system nor the
+    device assigns to clients: a client may come before its server."""
     while True:
         port = random.randrange(*_PORTS)
         if port in _given:

@@ -18,7 +18,7 @@ _LISTING_SECONDS = 60.0
 
 
 class SuiteRunner:
-    """One suite on one device."""
+    """Runs one suite on one device."""
 
     def __init__(self, parent, device, folder, limit):
         self._parent = pathlib.Path(parent)
@@ -29,7 +29,7 @@ class SuiteRunner:
         self._number = 0
 
     def list(self):
-        """The names of all tests."""
+        """Returns the names of all tests."""
         program, report = self._start([])
         with program:
             code = program.wait(time.monotonic() + _LISTING_SECONDS)
@@ -61,7 +61,7 @@ class SuiteRunner:
                                  self._device.environment, self._folder), report
 
     def _once(self, names):
-        """One process; yields what it finished, then what it died or hung on."""
+        """Runs one process. Yields the tests that it finished, and the test that killed it or hung."""
         program, report = self._start(names)
         seen, running, since = 0, None, time.monotonic()
         with program:
@@ -84,7 +84,7 @@ class SuiteRunner:
 
 
 def _stage_child(folder):
-    """A copy of child.py that every user can read."""
+    """Returns a copy of child.py that every user can read."""
     copy = pathlib.Path(folder, "child.py")
     if not copy.exists():
         copy.write_text(_CHILD.read_text())
@@ -93,6 +93,6 @@ def _stage_child(folder):
 
 
 def _records(report):
-    """The complete lines of a report."""
+    """Returns the complete lines of a report."""
     text = report.read_text(encoding="utf-8")
     return [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]

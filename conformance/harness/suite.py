@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What each test of a python suite must come to, and whether it did.
+"""What the result of each test of a python suite must be, and whether it was.
 
-Owner: conformance/pyverbs/run. Promise: every test that the suite has is judged; one that the manifest does not name, a skip
-that it does not expect and a pass where it expects a skip are failures, so neither a lost feature nor a stale list looks green.
+Owner: conformance/pyverbs/run. Promise: every test of the suite is judged. A test that the manifest does not name, an
+unexpected skip, and a pass instead of an expected skip are failures, so neither a lost feature nor an outdated list
+looks green.
 """
 
 import dataclasses
@@ -15,7 +16,7 @@ from .manifest import PERSONAS, ManifestError
 
 @dataclasses.dataclass(frozen=True)
 class Expectation:
-    """`skip` is the pattern of the reason for skipping, empty where the test must pass; `may` makes a pass as good."""
+    """`skip` is a pattern for the reason of the skip, or empty if the test must pass. With `may`, a pass is as good."""
 
     skip: str = ""
     may: bool = False
@@ -23,7 +24,7 @@ class Expectation:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What the suite reported: pass, skip, fail, error, hang or crash, with its words."""
+    """What the suite reported: pass, skip, fail, error, hang or crash, with its text."""
 
     word: str
     reason: str = ""
@@ -31,14 +32,14 @@ class Outcome:
 
 @dataclasses.dataclass(frozen=True)
 class Suite:
-    """Modules to run, and per persona what each test must come to."""
+    """The modules to run, and for each persona the expected result of each test."""
 
     modules: tuple
     packets: int
     expectations: dict  # persona -> {test: Expectation}
 
     def judge(self, persona, test, outcome):
-        """Empty where the promise held, otherwise why not."""
+        """Returns why the result is wrong, or an empty string if it is right."""
         expected = self.expectations[persona].get(test)
         if expected is None:
             return f"{outcome.word}, but the manifest does not name it"
@@ -49,12 +50,12 @@ class Suite:
         return f"{outcome.word}: {outcome.reason}"
 
     def absent(self, persona, found):
-        """Tests of the manifest that the suite does not have."""
+        """Returns the tests of the manifest that the suite does not have."""
         return sorted(set(self.expectations[persona]) - set(found))
 
 
 def _names(table, where):
-    """'module.Class' = ['test', ...] as full names."""
+    """Returns full names of 'module.Class' = ['test', ...]."""
     if not all(isinstance(tests, list) for tests in table.values()):
         raise ManifestError(f"{where}: wants 'module.Class' = ['test', ...]")
     return [f"tests.{place}.{test}" for place, tests in table.items() for test in tests]
@@ -69,7 +70,7 @@ def _add(expectations, personas, names, expectation):
 
 
 def parse(text):
-    """The suite of a manifest's text."""
+    """Returns the suite of a manifest's text."""
     document = tomllib.loads(text)
     unknown = set(document) - {"title", "modules", "packets", "pass", "skip"}
     if unknown:
@@ -83,7 +84,8 @@ def parse(text):
              Expectation(group["reason"], group.get("may", False)))
     passing = _names(document.get("pass", {}), "pass")
     for persona in PERSONAS:
-        # A test may pass on one persona and be skipped on the other: then `skip` names the persona, and `pass` the test.
+        # A test may pass on one persona and be skipped on the other: then both `pass` and the persona's `skip` list the
+        # test.
         _add(expectations, [persona], [name for name in passing if name not in expectations[persona]], Expectation())
     if len(set(passing)) != len(passing):
         raise ManifestError("a test is listed twice under pass")
@@ -91,7 +93,7 @@ def parse(text):
 
 
 def load(path):
-    """The suite of a manifest file."""
+    """Returns the suite of a manifest file."""
     try:
         return parse(pathlib.Path(path).read_text(encoding="utf-8"))
     except (ManifestError, tomllib.TOMLDecodeError, KeyError) as error:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reaches libibverbs as NCCL and brpc do: by dlopen and by dlvsym, never as a link-time dependency."""
+"""Reaches libibverbs as NCCL and brpc do: by dlopen and dlvsym, not as a link-time dependency."""
 
 import ctypes
 import os
 import sys
 
 PORT_ACTIVE = 4
-PORT_ATTR_BYTES = 256  # more than struct ibv_port_attr has; its state is the first word
+PORT_ATTR_BYTES = 256  # more than sizeof(struct ibv_port_attr); the port's state is its first word
 
 wanted = sys.argv[1].encode()
 libc = ctypes.CDLL(None, use_errno=True)
@@ -16,7 +16,7 @@ libc.dlvsym.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
 
 
 def versioned(name, version, result, *arguments):
-    """The function of exactly this symbol version."""
+    """Returns the function of exactly this symbol version."""
     address = libc.dlvsym(verbs._handle, name.encode(), version.encode())
     if not address:
         sys.exit(f"no {name}@{version}")

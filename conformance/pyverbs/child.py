@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs named tests of a unittest suite inside the watched process and reports each as it starts and ends.
 
-child.py SUITE-PARENT REPORT TESTS-FILE -- ARGUMENTS-OF-THE-SUITE
+    child.py SUITE-PARENT REPORT TESTS-FILE -- ARGUMENTS-OF-THE-SUITE
 
-SUITE-PARENT holds the package `tests`. TESTS-FILE names one test a line; where it is empty, nothing runs and the report lists
-every test there is. REPORT gets one JSON object a line, written at once, so that a crash loses nothing.
+SUITE-PARENT holds the package `tests`. TESTS-FILE names one test per line; if it is empty, no test runs and the report
+lists all tests. REPORT gets one JSON object per line, written at once, so that a crash loses nothing.
 """
 
 import json
@@ -14,7 +14,7 @@ import unittest
 
 
 def load(parent, arguments):
-    """All tests of the package, by name."""
+    """Returns all tests of the package, by name."""
     sys.path[:0] = [parent, os.path.join(parent, "tests")]
     sys.argv[1:] = arguments
     from args_parser import parser
@@ -55,7 +55,7 @@ class Reporter(unittest.TestResult):
         self.write(event="end", test=test.id(), word=self._word, reason=self._reason)
 
     def _note(self, word, reason):
-        if self._word in ("pass", "skip"):  # the first complaint stands
+        if self._word in ("pass", "skip"):  # a later result does not replace a failure
             self._word, self._reason = word, " ".join(str(reason).split())[:400]
 
     def addSkip(self, test, reason):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""One process opens two devices, joins them by a reliable connection and sends both ways.
+"""Opens two devices in one process, joins them by an RC connection and sends both ways.
 
     both.py DEVICE GID-INDEX DEVICE GID-INDEX
 """
@@ -52,7 +52,7 @@ class End:
         self.qp.post_send(SendWR(num_sge=1, sg=self.sge(), opcode=enums.IBV_WR_SEND))
 
     def complete(self):
-        """The next completion, which must be a success."""
+        """Returns the next completion, which must be a success."""
         while True:
             count, completions = self.cq.poll(1)
             if count:
