@@ -17,8 +17,8 @@ int main(int argc, char** argv) {
       if (server.receive() != text) return std::fprintf(stderr, "client: another message\n"), 1;
     }
     server.send("");
-    // A lost acknowledgement is repeated only while its sender lives, so the server stays until its
-    // own last message has arrived here.
+    // A lost acknowledgement is repeated only while its sender lives. So the server stays until its
+    // last message has arrived here.
     server.receive();
     std::printf("%d messages\n", messages);
   } catch (const std::exception& problem) {

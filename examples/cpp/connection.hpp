@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Messages over an RC connection of rdma_cm: the code that the tests are about.
+// Messages over an RC connection of rdma_cm: the code under test.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -26,7 +26,8 @@ class Connection {
   ~Connection();
 
   void send(const std::string& text);
-  // The peer may end when it has this message, so that nobody acknowledges it: that is no error.
+  // Sends a message after which the peer may end. It is no error if the peer does not acknowledge
+  // it.
   void send_last(const std::string& text);
   std::string receive();
 
@@ -38,7 +39,7 @@ class Connection {
   char* slot_at(std::size_t slot) { return memory_.data() + slot * kLongest; }
 
   static constexpr std::size_t kLongest = 1024;
-  static constexpr std::size_t kReceives = 16;  // the last slot is for sending
+  static constexpr std::size_t kReceives = 16;  // the buffer behind these is for sending
 
   EndPoint id_;
   std::vector<char> memory_;

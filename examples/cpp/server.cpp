@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// server SERVICE: sends back what one client sends; the last is an empty message.
+// server SERVICE: sends back what one client sends, until an empty message.
 #include <cstdio>
 #include <exception>
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Two RC queue pairs of one process, connected to each other: the code that the tests are about."""
+"""Two RC queue pairs of one process, connected to each other: the code under test."""
 
 import contextlib
 import time
@@ -53,7 +53,7 @@ class End:
         return SGE(self.mr.buf, length, self.mr.lkey)
 
     def completion(self, limit=30):
-        """The status of the next one."""
+        """Returns the status of the next completion."""
         end = time.monotonic() + limit
         while time.monotonic() < end:
             count, found = self.cq.poll()

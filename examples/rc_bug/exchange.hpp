@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the two sides tell each other over TCP, before their queue pairs can.
+// Exchanges the addresses of two queue pairs over TCP.
 #pragma once
 
 #include <arpa/inet.h>
@@ -45,7 +45,7 @@ class Exchange {
   Exchange(Exchange&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   ~Exchange() { ::close(fd_); }
 
-  // Sends ours and waits for theirs.
+  // Sends this side's address and waits for the other side's.
   Address swap(const Address& own) {
     check(::send(fd_, &own, sizeof own, MSG_NOSIGNAL) == sizeof own ? 0 : -1, "send");
     Address theirs{};

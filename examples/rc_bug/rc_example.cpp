@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Ten messages over an RC queue pair, from a client to a server:
+// Sends ten messages over an RC queue pair, from a client to a server:
 //
 //   rc_example PORT [--careful]         the server
 //   rc_example PORT HOST [--careful]    the client
 //
-// There is a mistake in it that no test on a good line shows. README.md tells how it is found.
+// It has a mistake that no test on a good line shows. README.md tells how to find it.
 #include <infiniband/verbs.h>
 
 #include <cstdint>
@@ -26,7 +26,7 @@ void require(bool holds, const char* what) {
   if (!holds) throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
 }
 
-// A queue pair and a buffer for each message. Nothing is closed: the end of the process does that.
+// A queue pair and a buffer for each message. The end of the process closes everything.
 class Side {
  public:
   Side() : memory_(kMessages * kSize) {
@@ -103,7 +103,7 @@ class Side {
     require(ibv_post_send(qp_, &work, &bad) == 0, "ibv_post_send");
   }
 
-  // The next completion. Returns its wr_id.
+  // Waits for the next completion and returns its wr_id.
   int complete() {
     ibv_wc completion{};
     while (ibv_poll_cq(cq_, 1, &completion) == 0) {
@@ -133,10 +133,10 @@ void serve(Exchange& exchange, bool careful) {
   for (int i = 0; i < kMessages; ++i) side.post_receive(i);
   const Address own = side.address();
   side.connect(exchange.swap(own));
-  exchange.swap(own);  // both are ready
+  exchange.swap(own);  // waits until both are ready
   for (int i = 0; i < kMessages; ++i) std::printf("%s\n", side.buffer(side.complete()));
-  // The mistake: the server leaves when it has all messages. The client has not got all
-  // acknowledgements by then, and there is nobody any more who would repeat one that is lost.
+  // The mistake: the server ends when it has all messages. The client does not have all
+  // acknowledgements by then, and the server cannot repeat one that gets lost.
   if (careful) exchange.swap(own);
 }
 
