@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Nothing is declared that no test drives from outside: declared.toml has a row for each option, variable, setting, field,
-file and counter of the programs as they are built, and each row names a test that exists.
+"""A test drives everything that the programs declare: declared.toml has a row for each option, variable, setting,
+field, file and counter of the programs as they are built, and each row names a test that exists.
 
-declared_test.py BUILD CTEST [unittest arguments]
+    declared_test.py BUILD CTEST [unittest arguments]
 """
 
 import pathlib
@@ -71,7 +71,7 @@ class Declared(unittest.TestCase):
         self.assertEqual(json_schema.wrong(self.status, json_schema.load("status")), [])
 
     def test_the_schema_of_events(self):
-        """That events are so, each test of them checks."""
+        """Compares the table with the schema. Each test of an event checks that the event follows the schema."""
         kinds = json_schema.load("events")["oneOf"]
         common = set.intersection(*(set(kind["properties"]) for kind in kinds))
         self.assertEqual(common, {"seq", "time", "kind", "device", "program", "pid"})
@@ -79,7 +79,7 @@ class Declared(unittest.TestCase):
                                 for name in kind["properties"].keys() - common})
 
     def test_the_schema_of_answers(self):
-        """That answers are so, each test of them checks."""
+        """Compares the table with the schema. Each test of an answer checks that the answer follows the schema."""
         answers = [answer["properties"] for answer in json_schema.load("commands")["oneOf"]]
         self.compare("answers", {f"{answer['command'].get('const', '*')}.{name}" for answer in answers
                                  for name in answer.keys() - {"command"}})
@@ -91,7 +91,7 @@ class Declared(unittest.TestCase):
         self.compare("sysfs", set().union(*(extract.tree(shadow, name) for name, shadow in self.shadows.items())))
 
     def test_counters(self):
-        """The same ones everywhere."""
+        """sysfs, `verbena status` and the table have the same counters."""
         files = extract.hardware_counters(self.shadows["verbena0"], "verbena0")
         shown = set(self.status["devices"][0]["ports"][0]["counters"])
         self.assertEqual(shown, {name for name in files if not name.startswith("rx_drop_")})
@@ -105,7 +105,7 @@ class Declared(unittest.TestCase):
             self.fail("\n" + "\n".join(wrong))
 
     def test_the_manual_names_all(self):
-        """Variables for those who work on the preload library stand in its README."""
+        """The README of the preload library names the variables for its developers, the manual all others."""
         texts = [(rows.ROOT / path).read_text(encoding="utf-8")
                  for path in ("emulator/cli/share/verbena.1", "provider/preload/README.md")]
         manual = "".join(texts).replace("\\-", "-")
@@ -114,7 +114,7 @@ class Declared(unittest.TestCase):
         self.assertEqual(sorted(word for word in known if word not in manual), [])
 
     def test_a_program_of_its_own_would_be_missed(self):
-        """The comparison itself: both ways."""
+        """The comparison finds a declaration without a row, and a row without a declaration."""
         for declared in (set(self.table["settings"]) | {"colour"}, set(self.table["settings"]) - {"explain"}):
             with self.assertRaisesRegex(AssertionError, "colour: declared, and not in|explain: in the table"):
                 self.compare("settings", declared)

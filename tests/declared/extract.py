@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the built programs declare: options, variables, settings, fields, files and counters, as they say it themselves."""
+"""Asks the built programs what they declare: options, variables, settings, fields, files and counters."""
 
 import json
 import os
@@ -11,18 +11,18 @@ import time
 LIMIT = 60
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PRODUCT = ("kernel-free-transport", "provider", "emulator")
-NUMBERED = ("gids", "types", "ndevs", "pkeys")  # folders of files that have numbers for names
+NUMBERED = ("gids", "types", "ndevs", "pkeys")  # folders whose files have numbers for names
 SHORT = re.compile(r"\s*(?:-\w,)?(--[a-z][a-z-]*)")
 
 
 def said(*words, **more):
-    """What a command prints, whatever its exit code."""
+    """Returns what a command prints, whatever its exit code is."""
     done = subprocess.run(words, text=True, capture_output=True, timeout=LIMIT, check=False, **more)
     return done.stdout + done.stderr
 
 
 def options_of(help_text):
-    """The long options that a help text lists, and the words that it says one may choose from."""
+    """Returns the long options that a help text lists, and the words that it offers as values."""
     found = set()
     for line in help_text.splitlines():
         option = SHORT.match(line)
@@ -35,7 +35,7 @@ def options_of(help_text):
 
 
 def commands(verbena):
-    """By the completion script: each command, "COMMAND --option" and "COMMAND word"."""
+    """Returns what the completion script has: each command, "COMMAND --option" and "COMMAND word"."""
     script = said(verbena, "completion", "bash")
     found = {"--version"}
     for name, words in re.findall(r"^    (\w+)\)\n(?:.*\n)*?.*compgen -W '([^']*)'", script, re.MULTILINE):
@@ -44,7 +44,7 @@ def commands(verbena):
 
 
 def commands_by_help(verbena):
-    """The same by the help texts, which do not list what a positional word may be."""
+    """Returns what the help texts have, which do not list the values of positional words."""
     names = re.findall(r"^  (\w+)  ", said(verbena, "--help").split("Subcommands:")[1], re.MULTILINE)
     return {"--version"} | {f"{name}{option}" for name in names
                             for option in {"", *(f" {o}" for o in options_of(said(verbena, "help", name)))}}
@@ -55,8 +55,8 @@ def daemon_options(verbenad):
 
 
 def variables(*binaries):
-    """What looks like the name of a variable of ours in what would be loaded or run; of parts of such names, which a compiler
-    makes, the whole ones. It also lays two parts side by side: such a name stands in no source."""
+    """Returns the names of variables that the binaries contain. Compilers store parts of names, and parts side by side:
+    a part of a longer name does not count, nor a name that is in no source."""
     found = set()
     for binary in binaries:
         found |= {name.decode() for name in re.findall(rb"(?<![A-Z_])VERBENA_[A-Z_]+(?=[\0=:, ])",
@@ -67,7 +67,7 @@ def variables(*binaries):
 
 
 def settings(verbena, folder):
-    """The parser names what it knows when it meets what it does not."""
+    """Returns the settings, which the parser lists when it meets an unknown key."""
     path = pathlib.Path(folder, "unknown.toml")
     path.write_text("there_is_no_such_key = 1\n", encoding="ascii")
     known = re.search(r"known are ([\w, ]+)", said(verbena, "doctor", "--config", str(path)))
@@ -75,7 +75,7 @@ def settings(verbena, folder):
 
 
 def rules(verbena):
-    """What rules can do, and their conditions: the parser names those, too."""
+    """Returns the actions of rules and their conditions, which the parser lists when it meets an unknown one."""
     known = set()
     for line, words in (("none", r"it begins with (.+)"), ("drop none=1", r"there are the conditions (.+)")):
         listed = re.search(words, said(verbena, "fault", "--inject", line))
@@ -84,7 +84,7 @@ def rules(verbena):
 
 
 def fields(value, path=""):
-    """Every leaf of a JSON text: "devices[].ports[].lid"."""
+    """Returns the path of every leaf of a JSON text, such as "devices[].ports[].lid"."""
     if isinstance(value, dict) and value:
         return set().union(*(fields(v, f"{path}.{k}" if path else k) for k, v in value.items()))
     if isinstance(value, list) and value and isinstance(value[0], (dict, list)):
@@ -93,12 +93,12 @@ def fields(value, path=""):
 
 
 def status_fields(status):
-    """Counters of ports and reasons of drops have tables of their own."""
+    """Returns the fields of a status, without counters of ports and reasons of drops, which have tables of their own."""
     return {path for path in fields(status) if ".ports[].counters." not in path and ".drops" not in path}
 
 
 def tree(shadow, device):
-    """The files below the shadow of sysfs, with * for the name of the device and for numbers."""
+    """Returns the files below the shadow of sysfs, with * for the name of the device and for numbers."""
     found = set()
     for folder, _, files in os.walk(shadow):
         for name in files:
@@ -115,8 +115,7 @@ def hardware_counters(shadow, device):
 
 
 class Traffic:
-    """Two connected queue pairs that wait for nobody, and somebody who listens, so that status has something of each kind
-    to show."""
+    """Runs two connected queue pairs and a program that listens, so that status has something of each kind to show."""
 
     def __init__(self, device, steps):
         self.device, self.steps = device, steps
@@ -142,7 +141,7 @@ class Traffic:
         self.listener.wait()
 
     def status(self):
-        """With all three processes in it."""
+        """Returns a status with all three processes in it."""
         end = time.monotonic() + LIMIT
         while True:
             status = json.loads(self.device.control("status", "--json").stdout)

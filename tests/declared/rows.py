@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The rows of declared.toml, and whether the tests that they name exist and speak of what they are said to drive."""
+"""Reads declared.toml, and checks that its tests exist and mention what they are said to drive."""
 
 import json
 import pathlib
@@ -9,13 +9,13 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLE = pathlib.Path(__file__).with_name("declared.toml")
-# Others see a class or a function of ours and not what a user sees.
+# Tests of other groups see a class or a function, not what a user sees.
 FROM_OUTSIDE = ("integration.", "conformance.", "preload.")
-GAP = "gap: "  # in place of a test that is still to be written
+GAP = "gap: "  # in place of a test that has yet to be written
 
 
 def load():
-    """{kind: {name: [(ctest, case), ...]}}; a gap has no tests."""
+    """Returns {kind: {name: [(ctest, case), ...]}}. A gap has no tests."""
     with TABLE.open("rb") as file:
         table = tomllib.load(file)
     return {kind: {name: tests_of(value) for name, value in rows.items()} for kind, rows in table.items()}
@@ -28,13 +28,13 @@ def tests_of(value):
 
 
 def registered(ctest, build):
-    """The names of all tests of a build tree, those of long campaigns left out."""
+    """Returns the names of all tests of a build tree, without those of long campaigns."""
     listed = subprocess.run([ctest, "--test-dir", str(build), "--show-only=json-v1"], capture_output=True, text=True, check=True)
     return {test["name"] for test in json.loads(listed.stdout)["tests"]}
 
 
 class Sources:
-    """Where the cases are written down."""
+    """The files that define the test cases."""
 
     FORMS = {".py": r"^\s+def {}\(", ".cpp": r"^TEST\w*\(\s*\w+,\s*{}\)", ".toml": r'^name = "{}"'}
 
@@ -52,8 +52,8 @@ class Sources:
 
 
 def words_of(name):
-    """What a test that drives it must have written somewhere: the option, the field, the file; of a drop, status has the
-    shorter name."""
+    """Returns the words of which the file of a test must contain one: the option, the field, the file. For a drop
+    counter, one is the shorter name that status has."""
     word = [part for part in re.split(r"[ ./\[\]*]+", name) if part][-1]
     return {word, word.removeprefix("rx_drop_")}
 
@@ -63,7 +63,7 @@ def speaks_of(text, name):
 
 
 def what_is_wrong(name, tests, known, sources):
-    """One line for each test of a row that is none."""
+    """Yields one line for each test of a row that is not valid."""
     for ctest, *case in tests:
         if not ctest.startswith(FROM_OUTSIDE):
             yield f"{name}: {ctest} is no test that drives the programs from outside"

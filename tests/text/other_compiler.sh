@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# other_compiler.sh CC CXX: the whole tree compiles with another compiler, and no warning comes of it.
+# other_compiler.sh CC CXX: compiles the whole tree with another compiler, with warnings as errors.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Rules that text can be checked for, over all files of the project.
+"""Checks rules about text, over all files of the project.
 
-text_test.py [Format|Licence|Documents|Atomics|Compilers|Rooms]
+    text_test.py [Format|Licence|Documents|Atomics|Compilers|Rooms]
 """
 
 import concurrent.futures
@@ -17,16 +17,16 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LICENCE = "SPDX-License-Identifier: BSD-2-Clause"
 CODE = {".cpp", ".hpp", ".c", ".h"}
 WITH_LICENCE = CODE | {".py", ".cmake", ".toml", ".sh", ".map", ".supp", ".1"}
-# What one version of clang-format writes, another one changes.
+# The version of clang-format that decides; other versions format differently.
 FORMATTER = 14
 WIDTH = 120
 
-# Memory is ordered by hand in these files only. Others use what base/lock.hpp offers (Lock, Published, Counter ...).
+# Only these files order memory by hand. Others use what base/lock.hpp offers (Lock, Published, Counter ...).
 ATOMICS = set(pathlib.Path(__file__).with_name("atomics.txt").read_text().split())
 
 
 def files():
-    """All files but what builds and git have put there."""
+    """Yields all files except those of builds and git."""
     for folder, below, names in os.walk(ROOT):
         below[:] = [b for b in below if b not in ("build", ".git", "__pycache__")]
         for name in names:
@@ -50,7 +50,8 @@ class Format(unittest.TestCase):
             self.skipTest(f"the files are formatted by clang-format {FORMATTER}, this is {version.strip()}")
 
         def differ(paths):
-            """To start it costs more than to format a file. It names the place of what it would change."""
+            """Returns the files whose format is wrong. It takes many files at once, because starting clang-format takes
+            longer than formatting a file."""
             said = subprocess.run([tool, "--dry-run", "-Werror", *paths], capture_output=True, text=True, check=False)
             wrong = [path for path in paths if re.search(rf"^{re.escape(str(path))}:\d+:\d+: error: ", said.stderr, re.MULTILINE)]
             self.assertEqual(said.returncode != 0, bool(wrong), said.stderr)
@@ -107,7 +108,7 @@ class Compilers(unittest.TestCase):
 
 class Rooms(unittest.TestCase):
     def test_the_engine_knows_neither_the_verbs_nor_the_daemon(self):
-        """CMake's targets forbid includes against the arrows; these would be along them."""
+        """CMake's targets forbid includes against the arrows. The includes here would follow the arrows."""
         foreign = re.compile(r'#include [<"]((?:infiniband|rdma|verbena/(?:abi|control|objects))/[^>"]+)')
         allowed = {"verbena/control/unique_fd.hpp", "verbena/objects/post_state.hpp"}
         code = [f for room in ("events", "progress", "engine")
