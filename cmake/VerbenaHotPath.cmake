@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# For the folders whose code stands on the way of a packet, verbena_hot_path(), and for what is
-# linked of it alone and shall be quick, verbena_link_as_one(TARGET).
+# Options for code that packets pass through: verbena_hot_path() for such a folder, and
+# verbena_link_as_one(TARGET) for a plugin or a program that must be fast.
 #
-# gcc for x86 clears and copies structures by `rep stos` and `rep movs`, which take longer to begin
-# than much of what a packet needs, and many times as long on an emulated processor.
+# By default gcc for x86 clears and copies structures by `rep stos` and `rep movs`. To start these
+# takes longer than much of a packet's work, and many times as long on an emulated processor.
 #
-# A packet passes a dozen rooms, most of whose functions have one caller. Linked as one they are
-# taken into each other across files (bench/README.md, "Instructions", has what that brings). The
-# objects hold ordinary code as well, which everything else is linked of: tests and tools link no
-# slower for it. What is seldom needed is [[gnu::cold]]; the rest is the compiler's choice.
+# A packet passes a dozen rooms, and most of their functions have one caller. Link-time optimisation
+# inlines these functions across files (bench/README.md, "Instructions", has the gain). The objects
+# hold ordinary code as well, so all other targets, tests and tools among them, link as fast as
+# before. Code that seldom runs is [[gnu::cold]]; the compiler decides the rest.
 include(CheckCXXCompilerFlag)
 
 set(VERBENA_NO_REP

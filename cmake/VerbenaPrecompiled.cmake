@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Headers of the standard library (and of GoogleTest, for tests) that are read once for many files:
-# to parse them is three quarters of what an ordinary file costs.
+# Precompiles headers of the standard library (and of GoogleTest, for tests): parsing them takes three quarters of the
+# time of an ordinary file.
 #
 #   verbena_precompile(TARGET [HEADER...])
 #
-# Targets that are compiled with the same options share one precompiled header; the first of them
-# makes it. Each file includes what it uses all the same: VERBENA_PRECOMPILE=OFF shows whether it does.
+# Targets that are compiled with the same options share one precompiled header; the first of them makes it. Each file
+# still includes all that it uses; a build with VERBENA_PRECOMPILE=OFF checks it.
 option(VERBENA_PRECOMPILE "Read the standard library's headers once for many files" ON)
 
 set(VERBENA_STANDARD_HEADERS <algorithm> <array> <atomic> <bit> <cerrno> <cstddef> <cstdint> <cstdio>
@@ -21,7 +21,7 @@ function(verbena_precompile target)
   get_target_property(visibility ${target} CXX_VISIBILITY_PRESET)
   get_directory_property(options COMPILE_OPTIONS)
   string(MD5 kind "${type} ${independent} ${visibility} ${options} ${ARGN}")
-  # So that ccache can tell two of them apart.
+  # With this option ccache can tell two precompiled headers apart.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -fpch-preprocess)
   endif()

@@ -4,8 +4,9 @@
 #
 #   verbena_room(wire SOURCES src/icrc.cpp DEPENDS verbena::base)
 #
-# makes the target verbena_wire (alias verbena::wire) from the folder that calls it, with
-# include/ as its public include root. Position independent: the rooms end up in a plugin.
+# makes the target verbena_wire (alias verbena::wire) from the folder that calls it, with include/
+# as its public include root. The code is position independent, because the plugin contains the
+# rooms.
 function(verbena_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   add_library(verbena_${name} STATIC ${ROOM_SOURCES})

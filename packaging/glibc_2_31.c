@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Three symbols that the static libstdc++ and libgcc of GCC 12 take from a newer C library
-// than 2.31. Linked into what scripts/package makes, and seen by nobody else.
+// Defines three symbols that the static libstdc++ and libgcc of GCC 12 need, and that glibc has
+// only after 2.31. They are linked into what scripts/package makes, and hidden from everything
+// else.
 #define _GNU_SOURCE
 #include <elf.h>
 #include <link.h>
@@ -10,18 +11,18 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-// glibc 2.32. Zero is always right: reference counts are then atomic.
+// glibc 2.32 has this variable. Zero is always right: reference counts are then atomic.
 HIDDEN char __libc_single_threaded = 0;
 
-// glibc 2.36: std::random_device.
+// glibc 2.36 has this function; std::random_device calls it.
 HIDDEN uint32_t arc4random(void) {
   uint32_t number = 0;
   if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) abort();
   return number;
 }
 
-// glibc 2.35: where the unwinder finds the table of the object that holds an address. As on i386
-// and others the structure has more fields, this is x86-64's.
+// glibc 2.35 has this function. It tells the unwinder where the table is of the object that holds
+// an address. The structure is that of x86-64; on i386 and others it has more fields.
 struct dl_find_object {
   unsigned long long flags;
   void* map_start;
