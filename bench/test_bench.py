@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The bench's own logic: what it reads, what it calculates, what it prints. Nothing is measured and no time asserted."""
+"""Tests the bench's own logic: what it reads, calculates and prints. It measures nothing and asserts no times."""
 
 import json
 import pathlib
@@ -114,7 +114,7 @@ class Rows(unittest.TestCase):
 
 
 class FakeBench:
-    """Counts what is asked of it."""
+    """Notes what it is asked for."""
 
     def __init__(self, broken=()):
         self.asked, self.broken = [], broken

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// verbena-bench-cm: how many connections of rdma_cm are made in a second, and what memory each
-// takes in the emulator, in the client and in the server, while more and more stand.
+// verbena-bench-cm: how many connections of rdma_cm are made in a second, and how much memory each
+// takes in the emulator, the client and the server, while their number grows.
 //
 //   verbena run -- verbena-bench-cm [CONNECTIONS...]       1000 10000 unless given
 //
-// The queue pairs are the programs' own business and not made: what is measured is librdmacm, the
-// emulator and the messages between its QP1 and itself. Memory counts on an emulator that has just
-// begun: one that has had as many connections before uses theirs again. A connection has an ID on
-// either side. The rate at so many is that of the last thousand, or of all where they are fewer.
+// No queue pairs are made, because they do not concern rdma_cm. This measures librdmacm, the
+// emulator and the messages of its QP1 to itself. Figures of memory need an emulator that has just
+// started: one that has had as many connections before uses their memory again. A connection has an
+// ID on either side. The rate at each number is that of the last thousand connections, or of all if
+// there are fewer.
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 #include <signal.h>
@@ -41,7 +42,7 @@ void need(bool good, const char* what) {
   std::exit(1);
 }
 
-// Bytes of a process's own; shared mappings are somebody else's.
+// Returns a process's own memory in bytes, without shared mappings.
 long own_memory(pid_t pid) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
   std::string word;
@@ -78,7 +79,7 @@ sockaddr_in loopback(std::uint16_t port) {
   return to;
 }
 
-// The next event, acknowledged.
+// Returns the next event, which it acknowledges.
 rdma_cm_event next_event(rdma_event_channel* channel) {
   rdma_cm_event* event = nullptr;
   need(rdma_get_cm_event(channel, &event) == 0, "rdma_get_cm_event");
@@ -92,7 +93,7 @@ rdma_cm_event next_event(rdma_event_channel* channel) {
   std::exit(1);
 }
 
-// Accepts whatever comes, until it is killed.
+// Accepts every request until it is killed.
 [[noreturn]] void serve(int tell) {
   rdma_event_channel* channel = rdma_create_event_channel();
   need(channel != nullptr, "rdma_create_event_channel");
@@ -130,7 +131,7 @@ class Client {
     need(channel_ != nullptr, "rdma_create_event_channel");
   }
 
-  // Until so many stand, a few of them on their way at once.
+  // Opens connections until `wanted` are established, a few of them at once.
   void open(std::size_t wanted) {
     while (established_ < wanted) {
       while (ids_.size() < wanted && ids_.size() - established_ < kAtOnce) begin();
@@ -167,7 +168,7 @@ class Client {
         break;
       case RDMA_CM_EVENT_ROUTE_RESOLVED: {
         rdma_conn_param p = parameters();
-        // Two connections of one queue pair would be taken for a restart.
+        // The CM would take a second connection of the same queue pair for a restart.
         p.qp_num += static_cast<std::uint32_t>(++numbered_);
         need(rdma_connect(event.id, &p) == 0, "rdma_connect");
         break;
@@ -214,7 +215,7 @@ int main(int argc, char** argv) {
 
   const pid_t processes[] = {emulator(), ::getpid(), server};
   Client client(port);
-  client.open(1);  // what comes once is not counted
+  client.open(1);  // memory that is allocated only once is not counted
   long before[3];
   std::transform(std::begin(processes), std::end(processes), before, own_memory);
   std::printf("connections  per second  emulator B/id  client B/id  server B/id\n");
@@ -224,7 +225,7 @@ int main(int argc, char** argv) {
     const double seconds = seconds_of([&] { client.open(1 + count); });
     long each[3];
     for (int i = 0; i < 3; ++i) {
-      // Both IDs of a connection are the emulator's.
+      // The emulator has both IDs of a connection.
       const long ids = static_cast<long>(count) * (i == 0 ? 2 : 1);
       each[i] = (own_memory(processes[i]) - before[i]) / ids;
     }

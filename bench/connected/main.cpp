@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// verbena-connected: what queue pairs cost that are connected and do nothing, as JSON.
+// verbena-connected: what connected queue pairs cost that do nothing, as JSON.
 //
 //   verbena-connected memory [QPS]    memory of one process before and after making them
 //   verbena-connected idle [SECONDS]  two processes, one message, then silence: what they use
 //
-// Run it where a device is in sight: verbena run -- verbena-connected idle
+// Run it where it can see a device: verbena run -- verbena-connected idle
 #include <dirent.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
@@ -59,7 +59,7 @@ class Device {
     lid_ = port.lid;
   }
 
-  // 16 requests each way, as small programs ask for.
+  // Makes a queue pair with 16 requests each way, which small programs ask for.
   ibv_qp* make_qp() {
     ibv_qp_init_attr init{};
     init.send_cq = init.recv_cq = cq_;
@@ -129,7 +129,7 @@ class Device {
   std::uint32_t lid_ = 0;
 };
 
-// Private memory of this process in bytes; what it shares with others is not its cost.
+// Returns the private memory of this process in bytes. Shared memory is not its cost.
 double private_bytes() {
   std::ifstream file("/proc/self/smaps_rollup");
   double sum = 0;
@@ -149,7 +149,7 @@ int measure_memory(int count) {
   const double before = private_bytes();
   std::vector<ibv_qp*> all;
   for (int i = 0; i < count; ++i) all.push_back(device.make_qp());
-  // Each with another one of this process.
+  // Each queue pair is connected to another one of this process.
   for (std::size_t i = 0; i + 1 < all.size(); i += 2) {
     Device::connect(all[i], device.address_of(all[i + 1]));
     Device::connect(all[i + 1], device.address_of(all[i]));
@@ -165,7 +165,7 @@ struct Use {
   long wake_ups = 0;
 };
 
-// All threads of this process.
+// Returns what all threads of this process have used so far.
 Use use_so_far() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -175,7 +175,7 @@ Use use_so_far() {
   return {us(usage.ru_utime) + us(usage.ru_stime), usage.ru_nvcsw};
 }
 
-// One of the two processes: a message each way, a while for deadlines to run out, then silence.
+// Runs one of the two processes: a message each way, a pause until deadlines expire, then silence.
 Use stay_silent(int channel, bool first, unsigned seconds) {
   Device device;
   ibv_qp* qp = device.make_qp();
@@ -202,7 +202,7 @@ Use stay_silent(int channel, bool first, unsigned seconds) {
   const Use before = use_so_far();
   ::sleep(seconds);
   const Use after = use_so_far();
-  // The sleep of the measurement is one.
+  // The sleep of the measurement itself is one wake-up.
   return {after.cpu_us - before.cpu_us, after.wake_ups - before.wake_ups - 1};
 }
 

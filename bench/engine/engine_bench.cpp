@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The engine's own cost per message and per call. `per_side` is half of what a message costs both
-// devices together; memcpy of the same machine stands beside the streams.
+// devices together. The streams are printed beside a memcpy on the same machine.
 #include <benchmark/benchmark.h>
 #include <malloc.h>
 
@@ -51,7 +51,7 @@ void write_4096_bytes(benchmark::State& state) {
 }
 BENCHMARK(write_4096_bytes);
 
-// Through `kib` of memory on either side: what fits a cache, and what does not.
+// Goes through `kib` of memory on either side, which fits a cache or does not.
 void send_4096_bytes(benchmark::State& state) {
   Joined j(256, static_cast<std::size_t>(state.range(0)) << 10);
   std::array<queue::Completion, 16> done;
@@ -83,7 +83,7 @@ void read_4096_bytes(benchmark::State& state) {
 }
 BENCHMARK(read_4096_bytes);
 
-// The same buffers as send_4096_bytes, copied once.
+// Copies the buffers of send_4096_bytes once.
 void memcpy_4096_bytes(benchmark::State& state) {
   Joined j(256, static_cast<std::size_t>(state.range(0)) << 10);
   std::uint64_t messages = 0;
@@ -132,7 +132,7 @@ void push_and_poll_a_completion(benchmark::State& state) {
 }
 BENCHMARK(push_and_poll_a_completion);
 
-// Not a time: what a queue pair holds before anything was posted to it.
+// Measures memory instead of time: what a queue pair holds before anything is posted to it.
 void bytes_of_an_idle_queue_pair(benchmark::State& state) {
   Joined j;
   constexpr std::size_t kMany = 4096;

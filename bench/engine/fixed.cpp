@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// bench_engine_fixed write8|send4096|read4096 COUNT: that many messages in batches of 64, and the
-// number of packets on standard output. Two runs with different counts, under callgrind, give the
+// bench_engine_fixed write8|send4096|read4096 COUNT: sends COUNT messages in batches of 64, and
+// prints the number of packets. Two runs under callgrind with different counts give the
 // instructions per packet without those of the start.
 #include <cstdio>
 #include <cstdlib>

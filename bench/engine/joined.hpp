@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two devices of one thread, joined by calls: what one sends the other handles at once, from the
-// sender's own buffer. What is measured over them is the engine: no wire, no copy of a link, no
-// clock.
+// Two devices of one thread, connected by calls: each handles at once what the other sends, from
+// the sender's own buffer. This measures the engine alone: no wire, no copies of a link, no clock.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +36,9 @@ class Host final : public wire::Transmitter, public queue::EventSink {
   void on_completion_event(void*) noexcept override {}
   void on_async_event(queue::AsyncEvent, void*) noexcept override {}
 
-  // Sends what the last packets made due (acknowledgements, mostly).
+  // Sends what the last packets made due, mostly acknowledgements.
   void finish() { device->finish_receive(now, device::Acknowledge::kNow); }
-  // The id-th slot of 4096 bytes, round and round.
+  // Returns the offset of the id-th slot of 4096 bytes; slots are used again in turn.
   std::size_t slot(std::uint64_t id) const { return id * 4096 % memory.size(); }
   void post_receive(std::uint64_t id, std::uint32_t length);
 
@@ -58,8 +57,9 @@ class Host final : public wire::Transmitter, public queue::EventSink {
 
 struct Joined {
   explicit Joined(std::uint32_t depth = 256, std::size_t memory_bytes = 1 << 20);
-  // `batch` requests like `request`, the last one signaled; returns when it has completed. With
-  // `walks` each takes the next slot of memory as its source, from slot `first` on.
+  // Posts `batch` requests like `request`, the last one signaled, and returns when it has
+  // completed. With `walks` each request takes the next slot of memory as its source, from slot
+  // `first` on.
   void exchange(queue::SendRequest request, std::uint32_t batch, bool walks = false,
                 std::uint64_t first = 0);
   queue::SendRequest write(const queue::Sge& sge, bool inlined) const;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs rows and limits, interleaved: in each round every row once, and each limit just before the first row that needs it.
+"""Runs every row once in each round, and each limit just before the first row that needs it.
 
-Owner: bench/run. Leaves no process behind.
+bench/run owns it. It leaves no process behind.
 """
 
 import functools
@@ -22,11 +22,11 @@ LIMIT = 60.0
 
 
 class Failed(Exception):
-    """A program did not end well; says which and how."""
+    """Raised when a program does not end well. Says which program and how."""
 
 
 class Bench:
-    """A device of our own, and the programs on it. `niceness` and `pinned` are for all that is measured, limits too."""
+    """A device of its own, and the programs on it. `niceness` and `pinned` apply to everything that is measured, limits included."""
 
     def __init__(self, prefix, folder, raw_seconds, niceness=0, pinned=False):
         self._bin = pathlib.Path(prefix).resolve() / "bin"
@@ -37,7 +37,7 @@ class Bench:
         places = sorted(os.sched_getaffinity(0))
         self._places = {1: (places[0], places[0]), 2: (places[0], places[-1])}
         (self._folder / "device").mkdir()
-        # nobody would need a copy of the product; whoever runs this can read it where it is.
+        # The user `nobody` would need a copy of the product. The caller can read it in place.
         self._device = devices.Emulator(self._bin.parent, "ib", "root", self._folder / "device")
         self._number = 0
 
@@ -60,7 +60,7 @@ class Bench:
         return parse.raw_figure(done.stdout, name, size)
 
     def value(self, row):
-        """One figure of Verbena."""
+        """Measures a row, and returns one figure of Verbena."""
         words = shlex.split(row.command)
         if (self._bin / words[0]).exists():
             words[0] = str(self._bin / words[0])
@@ -101,7 +101,7 @@ class Bench:
 
 
 def run_round(bench, wanted, first, note):
-    """One (value, limit) or the reason of a failure for each row, by its name. `note(row)` hears what begins."""
+    """Returns for each row, by its name, one (value, limit) or the reason of its failure. Calls `note(row)` before each row."""
     limits, results = {}, {}
 
     def raw(name, size, processors):

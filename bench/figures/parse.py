@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Figures out of what programs print. Pure; each raises Unreadable with the words that were not understood."""
+"""Reads figures from what programs print. Pure. Each function raises Unreadable with the words that it did not understand."""
 
 import json
 import re
 
 
 class Unreadable(Exception):
-    """The output has no such figure."""
+    """Raised when the output has no such figure."""
 
 
 def _number(text, where):
@@ -17,7 +17,7 @@ def _number(text, where):
 
 
 def pingpong_us(output):
-    """Microseconds of one iteration (there and back) of an ibv_*_pingpong."""
+    """Returns the microseconds of one iteration (there and back) of an ibv_*_pingpong."""
     found = re.search(r"^\d+ iters in [\d.]+ seconds = ([\d.]+) usec/iter", output, re.MULTILINE)
     if not found:
         raise Unreadable(f"no 'usec/iter' in: {output[-300:]}")
@@ -25,12 +25,13 @@ def pingpong_us(output):
 
 
 def perftest_columns(output):
-    """The last row of perftest's table as {column: value}; names without their units."""
+    """Returns the last row of perftest's table as {column: value}, with names without their units."""
     lines = output.splitlines()
     heads = [number for number, line in enumerate(lines) if line.strip().startswith("#bytes")]
     if not heads or heads[-1] + 1 >= len(lines):
         raise Unreadable(f"no table in: {output[-300:]}")
-    # Two blanks, a bracket or a # part the names: "#bytes #iterations   BW average[MB/sec]   MsgRate[Mpps]".
+    # Two blanks, a bracket or a # separate the names: "#bytes #iterations   BW average[MB/sec]
+    # MsgRate[Mpps]".
     names = [name for name in re.split(r"\[[^\]]*\]\s*|\s{2,}|\s*#", lines[heads[-1]].strip()) if name]
     values = lines[heads[-1] + 1].split()
     if len(names) != len(values):
@@ -39,22 +40,22 @@ def perftest_columns(output):
 
 
 def perftest_typical_us(output):
-    """Half a round trip of ib_write_lat and ib_send_lat, a whole one of ib_read_lat and ib_atomic_lat."""
+    """Returns microseconds: half a round trip of ib_write_lat and ib_send_lat, a whole one of ib_read_lat and ib_atomic_lat."""
     return perftest_columns(output)["t_typical"]
 
 
 def perftest_mb_s(output):
-    """Megabytes (1e6) a second; perftest counts in 2^20."""
+    """Returns megabytes (1e6) per second; perftest counts in 2^20."""
     return perftest_columns(output)["BW average"] * 1.048576
 
 
 def perftest_messages_s(output):
-    """Millions of messages a second."""
+    """Returns millions of messages per second."""
     return perftest_columns(output)["MsgRate"]
 
 
 def raw_figure(output, name, size):
-    """One figure of verbena-raw: the median where it gives quantiles."""
+    """Returns one figure of verbena-raw: the median if it gives quantiles."""
     try:
         figure = json.loads(output)[name][str(size)]
     except (ValueError, KeyError, TypeError):
@@ -63,7 +64,7 @@ def raw_figure(output, name, size):
 
 
 def json_figure(output, key):
-    """One figure of verbena-connected, whose output may stand behind explanations."""
+    """Returns one figure of verbena-connected, whose output may follow explanations."""
     for line in output.splitlines():
         if line.startswith("{"):
             try:

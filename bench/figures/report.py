@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The table and the JSON of a run. Pure."""
+"""Makes the table and the JSON of a run. Pure."""
 
 from . import statistics
 
@@ -13,7 +13,7 @@ def _short(number):
 
 
 def entry(row, samples, failure):
-    """Everything about one row, for JSON."""
+    """Returns everything about one row, for JSON."""
     record = {"name": row.name, "unit": row.unit, "command": row.command, "link": row.link, "lower_is_better": row.lower_is_better,
               "limits": [row.against] if row.against else list(row.limits), "must": row.must, "aim": row.aim,
               "samples": [list(sample) for sample in samples], "failure": failure}
@@ -27,7 +27,7 @@ def entry(row, samples, failure):
 
 
 def table(entries):
-    """Markdown; the ratio's range stands behind it."""
+    """Returns the table in Markdown, with each ratio's range behind it."""
     lines = ["| row | Verbena | limit | ratio (range) | must | aim | reaches |", "|---|---|---|---|---|---|---|"]
     for e in entries:
         if "value" not in e:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The rows of the table: what is run, what it is held against, what is wanted.
+"""The rows of the table: what is run, what it is compared with, and which ratios are wanted.
 
-A row is data; figures/measure.py runs it. Limits are written as figures of verbena-raw with an optional factor, as
-"udp_polled_rtt_us:8 / 2"; of several the greatest counts.
+A row is data, which figures/measure.py runs. Limits are figures of verbena-raw with an optional factor, as in
+"udp_polled_rtt_us:8 / 2". The greatest of several limits counts.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ from . import parse
 class Row:
     name: str
     unit: str
-    command: str  # of both sides; the client gets the server's address behind it
+    command: str  # of both sides; for the client the server's address is appended
     figure: object  # output -> number
     link: str = "udp"
     limits: tuple = ()
@@ -23,15 +23,16 @@ class Row:
     lower_is_better: bool = True
     must: float | None = None
     aim: float | None = None
-    alone: bool = False  # one process, no server
-    once: bool = False  # the same in each round: measured in the first only
-    # 1: both sides share it, 2: each is bound to one, the limit too; waking a sleeper on another one takes fifteen times as
-    # long. 0: the scheduler's choice, unless all is bound (--pin).
+    alone: bool = False  # one process without a server
+    once: bool = False  # the same in each round, so that only the first one measures it
+    # 1: both sides share a processor. 2: each side is bound to one, and so is the limit; waking a
+    # sleeper on another processor takes fifteen times as long. 0: the scheduler chooses, unless
+    # everything is bound (--pin).
     processors: int = 0
 
 
 def limit_of(text, raw):
-    """The value of "NAME:SIZE [*|/ FACTOR]"; `raw(name, size)` measures."""
+    """Returns the value of "NAME:SIZE [*|/ FACTOR]", which `raw(name, size)` measures."""
     found = re.fullmatch(r"(\w+):(\d+)(?: ([*/]) ([\d.]+))?", text)
     if not found:
         raise ValueError(f"a limit is 'NAME:SIZE' with an optional '* FACTOR', not '{text}'")
@@ -77,7 +78,7 @@ def _latencies():
     for program in ("ib_read_lat", "ib_atomic_lat"):
         sized = _lat(program, 8) if program == "ib_read_lat" else f"{program} -F -n 20000"
         yield Row(f"{program} 8, auto", "us", sized, us, "auto", ("ring_hop_us:8 * 2",), must=5, aim=3)
-        # perftest's server sleeps on its TCP connection meanwhile.
+        # perftest's server meanwhile sleeps on its TCP connection.
         yield Row(f"{program} 8, UDP, server asleep", "us", sized, us, "udp", (f"{_BLOCKING}:8",), must=2,
                   processors=2)
 
@@ -111,7 +112,7 @@ ROWS = (*_latencies(), *_bandwidths(), *_rest())
 
 
 def chosen(pattern):
-    """The rows whose name matches, and those that they are held against."""
+    """Returns the rows whose names match, and the rows that they are compared with."""
     wanted = [row for row in ROWS if re.search(pattern, row.name, re.IGNORECASE)]
     needed = {row.against for row in wanted}
     return [row for row in ROWS if row in wanted or row.name in needed]

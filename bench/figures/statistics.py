@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What several rounds come to. Pure.
+"""Summarizes several rounds. Pure.
 
-A round gives a figure of Verbena and, from the same seconds, one of the limit; their ratio is formed in the round, because the
-machine's mood changes between rounds, and the median of the ratios counts.
+A round gives a figure of Verbena and, from the same seconds, one of the limit. The ratio is formed within the round, because
+the machine's speed changes between rounds. The median of the ratios counts.
 """
 
 import dataclasses
@@ -16,12 +16,12 @@ class Summary:
     value: float
     limit: float | None
     ratio: float | None
-    low: float  # the least and the greatest ratio, or value where there is no limit
+    low: float  # least and greatest ratio, or value if there is no limit
     high: float
 
 
 def summarize(samples):
-    """`samples`: one (value, limit or None) for each round."""
+    """Returns the summary of `samples`, which have one (value, limit or None) for each round."""
     if not samples:
         raise ValueError("no samples")
     values = [value for value, _ in samples]
@@ -36,7 +36,7 @@ def summarize(samples):
 
 
 def judge(figure, lower_is_better, must, aim):
-    """'aim', 'must' or 'no': which goal the figure reaches; '' where there is none."""
+    """Returns which goal the figure reaches: 'aim', 'must' or 'no'; '' if there is no goal."""
     if must is None:
         return ""
     reaches = (lambda goal: figure <= goal) if lower_is_better else (lambda goal: figure >= goal)

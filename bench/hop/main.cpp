@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A ping-pong of 8 bytes (or BYTES) between two contexts, both in this thread: no waiting and no
-// other processor, so that time and instructions are those of the work alone.
+// A ping-pong of 8 bytes (or BYTES) between two contexts, both in this thread. Nothing waits and no
+// other processor is involved, so time and instructions are those of the work alone.
 //
 //   verbena run -- bin/verbena-bench-hop send|write HOPS [BYTES [THREADS [own]]]
 //
-// A hop is a post, its arrival (of a send: a completion, and a receive posted anew) and the
-// sender's completion. Prints nanoseconds a hop; scripts/bench-callgrind counts its instructions.
-// Several threads have queue pairs and completion queues of their own, on the same two contexts or
-// on contexts of their `own`; then it is nanoseconds a hop of all of them together, and how far
-// apart the first and the last to end were.
+// A hop is a post, its arrival (for a send: a completion, and another receive posted) and the
+// sender's completion. Prints nanoseconds per hop; scripts/bench-callgrind counts the instructions.
+// With several threads, each has queue pairs and completion queues of its own, on the same two
+// contexts or on contexts of its `own`. Then the figure is the time per hop of all threads
+// together, and when the first thread ended.
 #include <infiniband/verbs.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ constexpr std::uint32_t kMessageMost = 1 << 20;
 constexpr std::uint32_t kInlineMost = 64;
 constexpr std::uint32_t kReceives = 64;
 constexpr std::size_t kTarget = kMessageMost;  // where messages arrive
-// Before any is counted: until the ring is there.
+// Hops before the count starts, in which the ring is made.
 constexpr unsigned long kFirst = 5000;
 
 void need(bool good, const char* what) {
@@ -43,12 +43,12 @@ class End {
   void connect(const End& peer);
   void post_receive();
   void post(bool writes, const End& to);
-  // Of what `from` has posted.
+  // Waits for the message that `from` has posted.
   void await(bool writes, const End& from);
   void await_completion();
 
  private:
-  // True: there was one.
+  // Returns whether there was a completion.
   static bool poll(ibv_cq* cq);
   void modify(ibv_qp_attr attributes, int mask) {
     need(ibv_modify_qp(qp_, &attributes, mask) == 0, "ibv_modify_qp");
@@ -63,7 +63,7 @@ class End {
   std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(2 * kMessageMost);
   ibv_port_attr port_{};
   std::uint8_t posted_ = 0;
-  std::uint32_t completed_ = 0;  // while something else was awaited
+  std::uint32_t completed_ = 0;  // send completions that came while something else was awaited
 };
 
 End::End(ibv_context* context) : context_(context) {
@@ -166,7 +166,7 @@ void go(End& left, End& right, bool writes, unsigned long hops) {
     End& to = hop % 2 == 0 ? right : left;
     from.post(writes, to);
     to.await(writes, from);
-    // Comes with the answer.
+    // This completion comes with the answer.
     if (hop != 0) to.await_completion();
   }
   (hops % 2 == 0 ? right : left).await_completion();
@@ -174,7 +174,7 @@ void go(End& left, End& right, bool writes, unsigned long hops) {
 
 }  // namespace
 
-// By its name callgrind knows what to count.
+// callgrind finds what to count by this name.
 extern "C" [[gnu::noinline]] void counted_hops(End& left, End& right, bool writes,
                                                unsigned long hops) {
   go(left, right, writes, hops);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // verbena-raw: what UDP, shared memory and memory copies give on this machine, as JSON. Run it in
-// the same minutes as what is to be compared; on a busy machine only ratios mean anything.
+// the same minutes as the benchmark to compare, because on a busy machine only ratios count.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace verbena::bench;
 
-// Which figures are wanted, as NAME or NAME:SIZE; all if none is named.
+// The wanted figures, as NAME or NAME:SIZE; all if none is named.
 class Choice {
  public:
   void add(const char* word) { wanted_.emplace_back(word); }

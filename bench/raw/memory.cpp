@@ -14,19 +14,19 @@ namespace {
 
 constexpr int kRoundTripsPerSample = 20;
 
-// One direction: slots that a sequence number opens to the reader.
+// One direction: slots, which a sequence number opens to the reader.
 template <std::size_t slot_count, std::size_t slot_bytes = 4096>
 struct RingOf {
   static constexpr std::size_t kSlots = slot_count;
   static constexpr std::size_t kBytes = slot_bytes;
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> sequence{0};
-    unsigned char data[kBytes];  // eight bytes lie in the line of their sequence number
+    unsigned char data[kBytes];  // eight bytes fit into the cache line of their sequence number
   };
   Slot slots[kSlots];
   alignas(64) std::atomic<std::uint64_t> taken{0};
 
-  // Ping-pong has one in flight: there is room always.
+  // The caller ensures room: a ping-pong has one message in flight, a stream reads `taken`.
   void put(std::uint64_t n, const unsigned char* data, std::size_t bytes) {
     Slot& slot = slots[n % kSlots];
     std::memcpy(slot.data, data, bytes);
@@ -40,9 +40,9 @@ struct RingOf {
 };
 
 using Ring = RingOf<16>;
-// As large as Verbena's.
+// This ring is as large as Verbena's.
 using LargeRing = RingOf<256>;
-// With slots as long as its longest pieces.
+// The slots are as long as the longest merged packets on Verbena's rings.
 using LongRing = RingOf<16, 32 * 1024>;
 
 template <typename T>
@@ -52,14 +52,14 @@ T* shared() {
   return new (at) T;
 }
 
-// The compiler must not find out that nobody reads what was copied.
+// Keeps the compiler from finding out that the copies are never read.
 void keep(const void* memory) { asm volatile("" : : "r"(memory) : "memory"); }
 
 double rate_mb_s(std::size_t bytes, TimeNs duration) {
   return static_cast<double>(bytes) * 1e3 / static_cast<double>(duration);
 }
 
-// Copies that make a sample of some ten microseconds at least.
+// Returns how many copies make a sample of some ten microseconds at least.
 std::size_t copies_for(std::size_t bytes) { return std::max<std::size_t>(1, (1u << 20) / bytes); }
 
 }  // namespace
@@ -96,7 +96,7 @@ Quantiles ring_hop_us(std::size_t bytes, double seconds) {
 
 namespace {
 
-// Pieces of so many bytes, one after the other out of `memory`, into as much on the other side.
+// Sends pieces of `bytes` one after the other from `memory` bytes, into as many on the other side.
 template <typename SomeRing>
 double stream_mb_s(std::size_t bytes, std::size_t memory, double seconds) {
   SomeRing& ring = *shared<SomeRing>();
@@ -104,7 +104,7 @@ double stream_mb_s(std::size_t bytes, std::size_t memory, double seconds) {
   const std::size_t pieces = memory / bytes;
   const auto piece = [&](std::uint64_t n) { return data.data() + n % pieces * bytes; };
   const Child reader([&] {
-    std::memset(data.data(), 2, memory);  // pages of its own
+    std::memset(data.data(), 2, memory);  // the child gets pages of its own
     for (std::uint64_t n = 1;; ++n) {
       ring.take(n, piece(n), bytes);
       ring.taken.store(n, std::memory_order_release);
@@ -160,7 +160,7 @@ double process_vm_writev_mb_s(std::size_t bytes, double seconds) {
   std::vector<char> memory(bytes, 1);
   std::atomic<bool>& ready = *shared<std::atomic<bool>>();
   const Child other([&] {
-    std::memset(memory.data(), 2, bytes);  // pages of its own
+    std::memset(memory.data(), 2, bytes);  // the child gets pages of its own
     keep(memory.data());
     ready.store(true);
     for (;;) ::pause();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the raw measurements share: a child process at the far end, samples and their quantiles.
-// All times come from one monotonic clock; quantiles are of windows of many round trips, because
-// one clock reading would weigh as much as a short one.
+// What the raw measurements share: a child process at the far end, samples and their quantiles. All
+// times come from one monotonic clock. A sample is a window of many round trips, because a clock
+// reading would weigh as much as a short one.
 #pragma once
 
 #include <sched.h>

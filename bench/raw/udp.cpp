@@ -48,8 +48,8 @@ struct Socket {
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
 
-  // As a device sends to where it has sent before: the way is looked up once, and the bytes are
-  // kept as the kernel has them for less.
+  // Connects the socket, as a device does to an address that it uses often: the route is looked up
+  // once, and the kernel keeps long payloads in pages, which costs less.
   void lead_to(const Socket& peer, std::size_t bytes) const {
     if (::connect(fd, reinterpret_cast<const sockaddr*>(&peer.address), sizeof peer.address) < 0) {
       fail("connect");
@@ -70,7 +70,7 @@ struct Socket {
       if (errno != EINTR && errno != ENOBUFS && errno != EAGAIN) fail("sendto");
     }
   }
-  // As a receiver does that wants to know where a coalesced buffer divides.
+  // Receives like a receiver that needs to know where a coalesced buffer divides.
   void receive_coalesced(char* data) const {
     sockaddr_in from{};
     char control[64];
@@ -108,15 +108,15 @@ Progress* shared_progress() {
   return new (at) Progress;
 }
 
-// What is done with each packet beside sending and receiving it.
+// The work for each packet besides sending and receiving it.
 struct Nothing {
   void write(std::uint8_t*, std::size_t) {}
   void read(const std::uint8_t*, std::size_t) {}
 };
 
-// A transport's least: its packets are copied and summed from where an application has them, summed
-// again, and copied to where another one wants them. Some at a time, so that what was summed is
-// near when it is copied.
+// The least work of a transport: packets are copied and summed from an application's memory, summed
+// again, and copied to another application's memory. Several are handled at a time, so that the
+// summed bytes are still in the cache when they are copied.
 class Sealed {
  public:
   explicit Sealed(std::size_t packet) : packet_(packet) {}
@@ -146,7 +146,7 @@ class Sealed {
   std::uint32_t sum_ = 0;
 };
 
-// Counts payload bytes that arrive, whole buffers at a time.
+// Counts the payload bytes that arrive, in whole buffers.
 template <typename Work>
 [[noreturn]] void drink(const Socket& socket, Progress& progress, Work work) {
   std::vector<std::uint8_t> room(65536);
@@ -184,7 +184,7 @@ void send_segmented(const Socket& from, const Socket& to, void* data, std::size_
 
 namespace {
 
-// Both sides send and receive alike.
+// Measures round trips between two sides that send and receive in the same way.
 template <typename Send, typename Receive>
 Quantiles round_trip_us(const Socket& here, const Socket& there, double seconds, Send&& send,
                         Receive&& receive) {
@@ -277,7 +277,7 @@ double stream_mb_s(std::size_t packet_bytes, double seconds, Work work) {
   const Child sink([&] { drink(to, progress, work); });
 
   const std::size_t chunk = std::min(kSegmentsMax, kDatagramMax / packet_bytes) * packet_bytes;
-  // A segmented buffer is charged by about its length; a quarter of the room is far from full.
+  // A segmented buffer is charged by about its length, so a quarter of the room is far from full.
   const std::uint64_t window =
       std::min<std::uint64_t>(256 * packet_bytes, static_cast<std::uint64_t>(buffer) / 4);
   std::vector<std::uint8_t> data(chunk);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What bench/rxe compares, and how the guest's output becomes a table. Pure.
+"""Says what bench/rxe compares, and makes a table of the guest's output. Pure.
 
 A row is measured on three sides in turn: rxe (the kernel's device with itself), auto and udp (Verbena with itself over that link).
 """
@@ -16,16 +16,16 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from figures import parse  # noqa: E402
 
 SIDES = ("rxe", "auto", "udp")
-# What is measured without a device: UDP as it is, and with a copy and a checksum on either side.
+# Measurements without a device: UDP alone, and UDP with a copy and a checksum on either side.
 ALONE = ("bare", "checked")
 PERFTEST = "-d {D} -x {G} -p {P} -F -m 4096"
-# The emulated processors translate a process's own code in its first 150 messages, which take up to six times as long; the kernel's stays
-# translated from one process to the next.
+# The emulated processors translate a process's own code during its first 150 messages, which take
+# up to six times as long. The kernel's code stays translated from one process to the next.
 WARM = 10000
 
 
 def bare(output):
-    """The one figure of verbena-raw --only."""
+    """Returns the one figure of verbena-raw --only."""
     try:
         ((figure,),) = (sizes.values() for sizes in json.loads(output).values())
     except (ValueError, AttributeError) as error:
@@ -34,7 +34,7 @@ def bare(output):
 
 
 def connect_us(output):
-    """Microseconds that a connection takes, of cmtime's table."""
+    """Returns the microseconds that a connection takes, from cmtime's table."""
     found = re.search(r"^\s*connect\s*:.*?([\d.]+)\s*$", output, re.MULTILINE)
     if not found:
         raise parse.Unreadable(f"no 'connect' in: {output[-300:]}")
@@ -42,13 +42,13 @@ def connect_us(output):
 
 
 def thousand_instructions(output):
-    """Of a round trip, where the guest's clock counts an instruction as a nanosecond."""
+    """Returns thousands of instructions of a round trip: the guest's clock counts an instruction as a nanosecond."""
     return parse.pingpong_us(output)
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """`goals`: for auto and for udp what must be reached and what is aimed at, as multiples of rxe; of `fixed`, as values."""
+    """`goals` are what auto and udp must reach and aim at: multiples of rxe, or values if the row is `fixed`."""
 
     name: str
     unit: str
@@ -57,15 +57,15 @@ class Row:
     lower_is_better: bool = True
     goals: tuple = ((3, 10), (1.5, 2))
     kind: str = "tcp"
-    more: int = 1  # times as many iterations for Verbena, so that it takes long enough to be measured
+    more: int = 1  # multiplies the iterations for Verbena, so that it takes long enough
     iterations: int = 1000
     fixed: bool = False
     bare: str = None  # verbena-raw's name for what UDP alone reaches
     checked: str = None
-    bare_parts: int = 1  # of which that is so many
+    bare_parts: int = 1  # divides verbena-raw's figure (2: half a round trip)
 
     def alone(self):
-        """(side, verbena-raw's name) of what is measured without a device."""
+        """Returns (side, verbena-raw's name) of each measurement without a device."""
         return [(side, name) for side, name in zip(ALONE, (self.bare, self.checked)) if name]
 
 
@@ -98,8 +98,8 @@ COUNTED = (
 
 
 def plan(rows, rounds):
-    """The lines that the guest carries out. Each round has the sides in another order: whoever comes after the kernel's device is the
-    slower for it now and then, as the emulated processors translate the kernel anew."""
+    """Returns the lines that the guest carries out. Each round has the sides in another order, because the side after the kernel's
+    device is sometimes slower: the emulated processors translate the kernel again."""
     orders = list(itertools.permutations(SIDES))
     lines = []
     for turn in range(rounds):
@@ -112,14 +112,14 @@ def plan(rows, rounds):
 
 
 def sections(output):
-    """(number, side, status, text) of each measurement, in order."""
+    """Returns (number, side, status, text) of each measurement, in order."""
     parts = re.split(r"^== (\d+) (\w+) (\d+)$|^== end$", output, flags=re.MULTILINE)[1:]
     return [(int(parts[i]), parts[i + 1], int(parts[i + 2]), parts[i + 3]) for i in range(0, len(parts) - 3, 4)
             if parts[i] is not None]
 
 
 def samples(rows, output):
-    """{(number, side): [figures]} and what failed, in words."""
+    """Returns {(number, side): [figures]}, and what failed in words."""
     figures, failures = {}, []
     for number, side, status, text in sections(output):
         row = rows[number]
@@ -134,12 +134,12 @@ def samples(rows, output):
 
 
 def ratio(row, rxe, ours):
-    """How many times better than rxe."""
+    """Returns how many times better `ours` is than rxe."""
     return rxe / ours if row.lower_is_better else ours / rxe
 
 
 def reached(row, figure, goals):
-    """'aim', 'must', 'no', or '' where nothing is asked."""
+    """Returns which goal the figure reaches: 'aim', 'must' or 'no'; '' if there is no goal."""
     must, aim = goals
     if must is None:
         return ""
@@ -150,7 +150,7 @@ def reached(row, figure, goals):
 
 
 def table(rows, figures):
-    """Markdown: medians, and behind each of Verbena's, and of what UDP alone reaches, how many times better than rxe's median it is."""
+    """Returns the table in Markdown: medians, and behind each of Verbena's and bare UDP's how many times better than rxe's it is."""
     times = "times better"
     heads = ["row", "unit", "rxe", "auto", times, "reaches", "UDP", times, "reaches", "bare UDP", times, "checked UDP", times]
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]

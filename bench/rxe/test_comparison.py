@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""How the guest's output becomes a table."""
+"""Tests how the guest's output becomes a table."""
 
 import unittest
 
@@ -33,7 +33,7 @@ class Reading(unittest.TestCase):
         self.assertEqual(found, [(0, "rxe", 0, "\na\n"), (1, "udp", 7, "\nb\n")])
 
     def test_a_guest_that_broke_off(self):
-        """What stood before still counts."""
+        """The measurements before the end still count."""
         self.assertEqual(comparison.sections("== 0 rxe 0\na\n== 0 au"), [(0, "rxe", 0, "\na\n== 0 au")])
 
     def test_failures_are_told(self):

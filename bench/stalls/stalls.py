@@ -4,10 +4,11 @@
 
 bench/stalls/stalls.py FILE [PATTERN]
 
-A processor hands a read what is still on its way to the cache only if one write holds all of it. Else the read waits until everything that
-was written before is out: some fifteen cycles, and as long as another processor takes to give up its lines. Compilers do so where a small
-structure is made in parts and copied whole. FILE is a program or library for x86-64, PATTERN a regular expression for functions. By hand: of
-what is printed only what a message passes matters. What was written through another register, long before or on another way is not seen.
+A processor can give a read bytes that are still on their way to the cache only if one write holds all of them. Otherwise the read waits
+until all earlier writes have reached the cache: some fifteen cycles, or as long as another processor takes to give up its lines.
+Compilers cause this where a small structure is made in parts and copied as a whole. FILE is a program or library for x86-64, PATTERN a
+regular expression for functions. It is run by hand: of the places that it prints, only those on the path of a message matter. It does
+not see writes through another register, writes long before, and writes on another path.
 """
 
 import collections
@@ -16,7 +17,7 @@ import signal
 import subprocess
 import sys
 
-# Writes that are remembered: those before are out, most likely.
+# The number of writes that are remembered. Earlier ones have most likely reached the cache.
 NEAR = 16
 
 _FUNCTION = re.compile(r"^[0-9a-f]+ <(.*)>:$")
@@ -32,7 +33,7 @@ Stall = collections.namedtuple("Stall", "function writes read")
 
 
 def width_of(mnemonic, register):
-    """Bytes that a move to or from memory takes, whose other side is this register or number; 0: not known."""
+    """Returns how many bytes a move between memory and this register or number takes; 0: not known."""
     if register.startswith("%xmm"):
         return _VECTORS.get(mnemonic, 0)
     if register.startswith("$"):
@@ -57,12 +58,12 @@ def _holds(write, read):
 
 
 def _extends(mnemonic):
-    """movzbl and its like read less than their register holds."""
+    """Returns whether a move, such as movzbl, reads less than its register holds."""
     return mnemonic.startswith("movz") or (mnemonic.startswith("movs") and mnemonic not in _VECTORS)
 
 
 def find(disassembly):
-    """The stalls in what `objdump -d --no-show-raw-insn` prints."""
+    """Yields the stalls in what `objdump -d --no-show-raw-insn` prints."""
     function, writes = "", collections.deque(maxlen=NEAR)
     for line in disassembly.splitlines():
         if match := _FUNCTION.match(line):
@@ -83,7 +84,7 @@ def find(disassembly):
             parts = [write for write in writes if _overlap(write, read)] if read else []
             if parts and not _holds(parts[-1], read):
                 yield Stall(function, [part.text for part in parts], read.text)
-            # What the register pointed to is not what it points to now.
+            # From here on the register points elsewhere.
             kept = [write for write in writes if write.base != target]
             writes = collections.deque(kept, maxlen=NEAR)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What counts as a read of more than was just written."""
+"""Tests what counts as a read of more than was just written."""
 
 import unittest
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What single verbs cost on an emulated device, beside what they are to be compared with:
+// What single verbs cost on an emulated device, beside figures to compare them with:
 //
 //   verbena run -- bin/verbena-bench-verbs
 //
-// Completions come from TAG_SYNC operations, which complete at once, so that nothing but the taking
-// of them is timed. Each figure is the best of several rounds: the machine is not ours alone.
+// Completions come from TAG_SYNC operations, which complete at once, so only taking them is timed.
+// Each figure is the best of several rounds, because the machine is not ours alone.
 #include <infiniband/verbs.h>
 #include <sys/mman.h>
 
@@ -40,7 +40,7 @@ void need(bool good, const char* what) {
   std::exit(1);
 }
 
-// Nanoseconds that `body` takes, at best.
+// Returns the fewest nanoseconds that `body` takes.
 template <typename Before, typename Body>
 double best_ns(int rounds, Before&& before, Body&& body) {
   double best = 1e18;
@@ -53,13 +53,13 @@ double best_ns(int rounds, Before&& before, Body&& body) {
   return best;
 }
 
-// A tag-matching SRQ with a queue pair that talks to itself through it.
+// A tag-matching SRQ with a queue pair that is connected to itself.
 struct Bench {
   Bench();
   ibv_context* context = nullptr;
   ibv_pd* pd = nullptr;
   ibv_cq_ex* cq_ex = nullptr;
-  ibv_cq* cq = nullptr;  // the same
+  ibv_cq* cq = nullptr;  // cq_ex as an ibv_cq
   ibv_cq* send_cq = nullptr;
   ibv_srq* srq = nullptr;
   ibv_qp* qp = nullptr;
@@ -180,7 +180,7 @@ void Bench::connect() {
   need(ibv_modify_qp(qp, &a, kRts) == 0, "RTS");
 }
 
-// What was read of completions; so nothing of it is left out.
+// The sum of what was read of completions. It keeps the compiler from leaving reads out.
 std::uint64_t seen = 0;
 
 void take_classic(ibv_cq* cq) {
@@ -196,8 +196,8 @@ void take_classic(ibv_cq* cq) {
   }
 }
 
-// The extended interface shows the ID and the status of a completion; any other field is a call,
-// and a program makes those that it needs.
+// The extended interface shows the ID and the status of a completion. Any other field is a call,
+// which a program makes only if it needs the field.
 template <int kFields>
 void take_extended(ibv_cq_ex* cq) {
   ibv_poll_cq_attr attr{};
@@ -213,7 +213,7 @@ void take_extended(ibv_cq_ex* cq) {
   ibv_end_poll(cq);
 }
 
-// A queue whose functions do nothing: what is left is the interface.
+// Returns a queue whose functions do nothing, to measure the interface alone.
 ibv_cq_ex* idle_queue() {
   static ibv_cq_ex cq{};
   cq.start_poll = [](ibv_cq_ex*, ibv_poll_cq_attr*) { return 0; };
@@ -227,7 +227,7 @@ ibv_cq_ex* idle_queue() {
   return hidden;
 }
 
-// The ways take turns, so that a slow moment of the machine is everybody's.
+// The ways take turns, so that a slow moment of the machine affects all of them.
 void completions(const Bench& b) {
   struct Way {
     const char* name;
@@ -260,7 +260,7 @@ void completions(const Bench& b) {
 
 enum : char { kNoTag = 0, kEager = 3 };
 
-// One message of 8 bytes to itself, from post to both completions.
+// Sends one message of 8 bytes to itself, and waits for both completions.
 void send(const Bench& b, char kind, std::uint64_t tag) {
   char message[kTagHeader + 8] = {kind};
   for (int i = 0; i < 8; ++i) message[8 + i] = static_cast<char>(tag >> (56 - 8 * i));
