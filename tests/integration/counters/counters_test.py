@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Each counter moves when what it counts happens, in every place where it is shown, and stays when the process is gone.
+"""Each counter moves when what it counts happens, in every place that shows it, and keeps its value when the process is
+gone.
 
-counters_test.py PREFIX PUPPET [unittest arguments]
+    counters_test.py PREFIX PUPPET [unittest arguments]
 """
 
 import pathlib
@@ -14,12 +15,12 @@ from packets import RC_ACK, RC_SEND_ONLY, UC_SEND_ONLY, UD_SEND_ONLY, Forger, ae
 from puppets import PuppetCase
 
 RETRY_EXCEEDED, RNR_EXCEEDED, REMOTE_INVALID, LOCAL_LENGTH, LOCAL_PROTECTION, FLUSHED = "12", "13", "9", "1", "4", "5"
-LINKS = ("udp", "auto")  # auto: rings, on one host
+LINKS = ("udp", "auto")  # auto: rings, within one host
 GROUP = "ff0e" + "0" * 20 + "ffffe0010203"[-8:]
 
 
 class Traffic(PuppetCase):
-    """What goes well."""
+    """Counts traffic without failures."""
 
     def test_messages_of_each_kind(self):
         for link in LINKS:
@@ -44,7 +45,7 @@ class Traffic(PuppetCase):
                 self.assertEqual(moved["unicast_xmit_packets"], moved["port_xmit_packets"])
                 self.assertEqual(moved["unicast_rcv_packets"], moved["port_rcv_packets"])
                 self.assertEqual("shared_ring_packets" in moved, link == "auto")
-                # A busy machine may make a side ask again for what has arrived.
+                # On a busy machine a side may ask again for what has arrived already.
                 troubles = {name for name in moved if name.startswith("rx_drop_") or name.endswith(("_err", "_error"))}
                 self.assertLessEqual(troubles, {"rx_drop_duplicate_request", "rx_drop_response_to_nothing_outstanding"}, moved)
 
@@ -64,7 +65,7 @@ class Traffic(PuppetCase):
         self.assertNotIn("unicast_rcv_packets", moved)
 
     def test_the_same_in_each_place(self):
-        """status, sysfs and netlink."""
+        """The places are `verbena status`, sysfs and netlink."""
         for link in LINKS:
             first, second = self.pair(link)
             second.do("receive", count=2)
@@ -90,7 +91,7 @@ class Traffic(PuppetCase):
             self.assertEqual(standard[name], files[name])
 
     def test_read_by_a_relative_path(self):
-        """After `cd` a file's content is as new as by its whole path."""
+        """After `cd` a relative path reads a file that is as new as by its whole path."""
         for folder, name in (("counters", "port_xmit_packets"), ("counters", "port_xmit_data"),
                              ("hw_counters", "sent_sends"), ("hw_counters", "rx_drop_duplicate_request")):
             with self.subTest(name=name):
@@ -109,7 +110,7 @@ class Traffic(PuppetCase):
 
 
 class Lives(PuppetCase):
-    """Counts outlive those who counted."""
+    """Counts outlive the processes that counted."""
 
     def play(self, link):
         first, second = self.pair(link)
@@ -129,7 +130,7 @@ class Lives(PuppetCase):
                     moved = self.moved(before)
                     return moved["port_xmit_packets"] == moved["port_rcv_packets"]
 
-                # What is repeated on a busy machine may be under way when its receiver ends.
+                # On a busy machine a repetition may be under way when its receiver ends.
                 self.until(all_have_arrived, "lost on the way")
                 packets = self.moved(before)["port_xmit_packets"]
                 for puppet in puppets:
@@ -154,7 +155,7 @@ class Lives(PuppetCase):
                 self.assertEqual(last["port_xmit_packets"], last["port_rcv_packets"])
 
     def test_status_reset(self):
-        """Shown once more, and then at zero, everywhere, for the living and the dead."""
+        """`--reset` shows the counters once more. Afterwards they are zero everywhere, also those of dead processes."""
         living = self.play("auto")
         sent = self.qp_of(living[0])["sent_packets"]
         for puppet in self.play("udp"):
@@ -176,7 +177,7 @@ class Lives(PuppetCase):
         both = self.play("udp")
         self.assertGreater(self.port()["sent_sends"], 0)
         for puppet in both:
-            puppet.end()  # they hold the port's sockets
+            puppet.end()  # the processes hold the port's sockets
         self.device.control("down")
         up = self.device.control("up", "--fabric", self.device.fabric)
         self.assertEqual(up.returncode, 0, up.stderr)
@@ -184,7 +185,7 @@ class Lives(PuppetCase):
 
 
 class Trouble(PuppetCase):
-    """What goes wrong."""
+    """Counts failures."""
 
     def test_a_peer_that_is_gone(self):
         for link in LINKS:
@@ -226,7 +227,7 @@ class Trouble(PuppetCase):
                 self.assertEqual((moved["req_cqe_error"], moved["resp_cqe_error"]), (1, 1))
 
     def test_a_lossy_line(self):
-        """Gaps, what repairs them, and what comes twice."""
+        """A lossy line has gaps, repairs and packets that come twice."""
         for link in LINKS:
             with self.subTest(link=link):
                 first, second = self.pair(link)
@@ -257,7 +258,7 @@ class Trouble(PuppetCase):
         self.assertEqual(self.files("counters")["link_downed"], before + 2)
 
     def test_violations_are_the_ports(self):
-        """ibv_query_port counts those of all processes, also of dead ones."""
+        """ibv_query_port counts the violations of all processes, also of dead ones."""
         observer = self.start("ud")
         sender, receiver = self.start("ud"), self.start("ud")
         sender.do("connect")
@@ -281,7 +282,7 @@ class Trouble(PuppetCase):
 
 
 class Unreachable(PuppetCase):
-    """A peer's address that the system does not send to, from a RoCE port."""
+    """A RoCE port has a peer whose address the system does not send to."""
 
     options = ("--roce", "127.111.6.1")
 
@@ -297,7 +298,7 @@ class Unreachable(PuppetCase):
 
 
 class Drops(PuppetCase):
-    """Each reason for which a packet is dropped, by packets made by hand."""
+    """Packets made by hand cause each reason for a drop."""
 
     @classmethod
     def setUpClass(cls):
@@ -309,7 +310,7 @@ class Drops(PuppetCase):
         self.forger = self.enterContext(Forger(self.address, self.address, self.source_port()))
 
     def expect(self, reason, count=1, before=None, **others):
-        """Exactly this is counted, beside packets that arrive."""
+        """Asserts that exactly this is counted, apart from packets that arrive."""
         wanted = {f"rx_drop_{reason}": count} | others
         self.until(lambda: f"rx_drop_{reason}" in self.moved(before), f"{reason}: {self.moved(before)}")
         moved = {name: n for name, n in self.moved(before).items() if name.startswith("rx_drop_") or name in others}
@@ -326,7 +327,7 @@ class Drops(PuppetCase):
         return self.files("counters")["port_rcv_errors"] - errors
 
     def test_what_is_no_packet(self):
-        """These are errors of the port, too."""
+        """Datagrams that are no packets count as errors of the port as well."""
         qpn = self.first.qpn
         self.assertEqual(self.drop("too_short", bth(RC_SEND_ONLY, qpn)[:9], raw=True), 1)
         self.assertEqual(self.drop("bad_icrc", bth(RC_SEND_ONLY, qpn) + bytes(12), raw=True), 1)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a program is told when something is refused or fails: which program, which object, with which values; and what it is
-told once and not twenty thousand times. Over both links.
+"""What a program is told when something is refused or fails: which program, which object, with which values. It is told
+once, not twenty thousand times. The tests use both links.
 
-explanations_test.py PREFIX PUPPET [unittest arguments]
+    explanations_test.py PREFIX PUPPET [unittest arguments]
 """
 
 import pathlib
@@ -20,14 +20,15 @@ LINKS = ("udp", "auto")
 
 class Explanations(PuppetCase):
     def lines(self, puppet, pattern=""):
-        """What it was told that this is found in; each line names the program and its process."""
+        """Returns the lines that the puppet was told and that contain the pattern. Each line names the program and its
+        process."""
         lines = puppet.said().splitlines()
         for line in lines:
             self.assertRegex(line, rf"^verbena: puppet\[{puppet.process.pid}\]: ")
         return [line for line in lines if re.search(pattern, line)]
 
     def told(self, puppet, *parts):
-        """One line has all of these; waits for it, since the other side may be told before."""
+        """Waits until one line has all of these parts: the other side may be told first."""
         self.until(lambda: any(all(part in line for part in parts) for line in puppet.said().splitlines()),
                    f"{parts} is not in: {puppet.said()}")
         self.lines(puppet)
@@ -41,7 +42,7 @@ class Explanations(PuppetCase):
         self.assertNotEqual(puppet.do("poll"), "0")
 
     def test_wrong_q_keys(self):
-        """Twenty thousand of them are a few lines, with the count."""
+        """Twenty thousand wrong Q_Keys give a few lines, with their count."""
         sender, receiver = self.start("ud"), self.start("ud")
         sender.do("connect")
         receiver.do("connect")
@@ -65,7 +66,7 @@ class Explanations(PuppetCase):
         self.until(lambda: len(self.lines(receiver, "Q_Key")) == 50, receiver.said())
 
     def test_lines_that_differ_in_numbers(self):
-        """The first three of a kind are said."""
+        """The first three lines of a kind are shown, although they differ in numbers."""
         sender, receiver = self.start("ud"), self.start("ud")
         sender.do("connect")
         receiver.do("connect")
@@ -76,7 +77,7 @@ class Explanations(PuppetCase):
         self.assertIn("(and 3 more such lines that were left out)", receiver.end())
 
     def test_quiet(self):
-        """Nothing without VERBENA_LOG."""
+        """Without VERBENA_LOG nothing is explained."""
         puppet = self.start(VERBENA_LOG="nothing")
         self.assertEqual(puppet.do("send"), "errno 22")
         self.assertEqual(puppet.said(), "")
@@ -87,7 +88,7 @@ class Explanations(PuppetCase):
         self.told(puppet, f"ibv_post_send: queue pair 0x{puppet.qpn:06x} is in state INIT")
 
     def test_nothing_is_said_of_udp(self):
-        """That no ring leads to a peer is no trouble."""
+        """It is no trouble that no ring leads to a peer."""
         first, second = self.pair("udp")
         second.do("receive")
         first.do("send")
@@ -96,8 +97,8 @@ class Explanations(PuppetCase):
         self.assertEqual((first.end(), second.end()), ("", ""))
 
     def test_remote_memory(self):
-        """The key, the range, the bounds, the right that is missing: on the side that owns the memory; and on the other, what
-        it asked for."""
+        """The owner of the memory is told the key, the range, the bounds and the missing right; the other side, what it
+        asked for."""
         for first, second in self.each_link():
             address = second.address + (1 << 20) - 32
             self.fails(first, "write", rkey=second.rkey, address=address, length=64)
@@ -150,7 +151,7 @@ class Explanations(PuppetCase):
             self.assertIn("no receive posted", self.qp_of(first)["last_error"])
 
     def test_events_that_nobody_acknowledged(self):
-        """Destroying their objects waits, which looks like a hang."""
+        """ibv_destroy_* waits for the acknowledgement of events, which looks like a hang."""
         first, second = self.start(PUPPET_CHANNEL="1"), self.start()
         self.assertEqual(second.do("connect", **first.to), "ok")
         self.assertEqual(first.do("connect", **second.to), "ok")
@@ -176,7 +177,7 @@ class Explanations(PuppetCase):
                     self.told(second, "a packet of 4096 bytes does not suit path_mtu, which is 1024 bytes here")
 
     def test_a_full_completion_queue(self):
-        """Its queue pair says it once, though each request that is flushed then finds no room, either."""
+        """The queue pair reports the full queue once, although the flushed requests find no room either."""
         for link in LINKS:
             first, second = self.start(link=link, PUPPET_CQE="63"), self.start(link=link)
             second.do("connect", **first.to)
@@ -187,7 +188,7 @@ class Explanations(PuppetCase):
             self.assertEqual(len([line for line in first.end().splitlines() if "completion queue is full" in line]), 1)
 
     def test_no_receive_for_ever(self):
-        """With rnr_retry 7 nothing fails: the sender says what it waits for, and goes on when it is there."""
+        """With rnr_retry 7 nothing fails: the sender says that it waits for a receive, and goes on when there is one."""
         for first, second in self.each_link(rnr=7):
             self.assertEqual(first.do("send"), "ok")
             self.told(first, f"the peer 0x{second.qpn:06x} has had no receive posted for SEND with wr_id 5", "rnr_retry 7")
@@ -205,7 +206,7 @@ class Explanations(PuppetCase):
                 self.told(first, "BIND_MW with wr_id 5 of window", said)
 
     def test_no_receive_and_no_answer(self):
-        """UC and UD: the sender never learns of it, so the receiver is told."""
+        """With UC and UD the sender never learns of the missing receive, so the receiver is told."""
         for kind in ("uc", "ud"):
             for link in LINKS:
                 with self.subTest(kind=kind, link=link):
@@ -240,7 +241,7 @@ class Explanations(PuppetCase):
             self.told(second, "max_dest_rd_atomic = 0")
 
     def test_psns_that_differ(self):
-        """The receiver knows, and so does the sender in the end."""
+        """The receiver is told at once, the sender in the end."""
         for link in LINKS:
             for sq_psn, rq_psn in ((100, 5000), (5000, 100)):
                 with self.subTest(link=link, sq_psn=sq_psn, rq_psn=rq_psn):
@@ -255,7 +256,7 @@ class Explanations(PuppetCase):
                     self.told(first, f"does not take PSN 0x{sq_psn:06x}", "rq_psn must be this sq_psn")
 
     def test_nothing_is_said_of_a_lossy_line(self):
-        """There the first packet may be missing, too."""
+        """On a lossy line the first packet may be missing as well, which does not mean different PSNs."""
         self.assertEqual(self.device.control("fault", "--loss", "20%").returncode, 0)
         self.addCleanup(self.device.control, "fault", "--clear")
         for first, second in self.each_link():
@@ -283,7 +284,7 @@ class Explanations(PuppetCase):
             self.told(first, "SEND with wr_id 5 completes with: transport retry counter exceeded")
 
     def test_a_peer_that_is_gone_for_ever(self):
-        """With timeout 0 nothing fails."""
+        """With timeout 0 nothing fails, but the sender says that its peer has ended."""
         for first, second in self.each_link(timeout=0):
             second.kill()
             self.assertEqual(first.do("send"), "ok")
@@ -291,7 +292,8 @@ class Explanations(PuppetCase):
             self.assertEqual(len(self.lines(first)), 1)
 
     def test_last_error(self):
-        """Of a queue pair in its error state, in status and its text; of others none."""
+        """`verbena status` shows the last error of a queue pair in its error state, as JSON and as text, and none for
+        others."""
         first, second = self.pair()
         self.assertIsNone(self.qp_of(first)["last_error"])
         first.do("state", "ERR")
@@ -303,7 +305,7 @@ class Explanations(PuppetCase):
         puppet = self.start()
         self.device.control("down")
         self.told(puppet, "verbena0: ", "IBV_EVENT_DEVICE_FATAL")
-        puppet.kill()  # it holds the port's socket
+        puppet.kill()  # this process holds the port's socket
         self.assertEqual(self.device.control("up", "--fabric", self.device.fabric).returncode, 0)
 
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""RoCEv2 packets made by hand, with a checksum that is computed from the specification alone (IBTA Vol 1, annex A17)."""
+"""Makes RoCEv2 packets, with a checksum that is computed from the specification alone (IBTA Vol 1, annex A17)."""
 
 import socket
 import struct
 import zlib
 
 PORT = 4791
-PMTUDISC_PROBE = 3  # and IP_MTU_DISCOVER 10: the kernel then numbers no packet, so its IP identification is 0
+# With PMTUDISC_PROBE for IP_MTU_DISCOVER the kernel numbers no packets: their IP identification is 0.
+PMTUDISC_PROBE = 3
 IP_MTU_DISCOVER = 10
 
 RC_SEND_ONLY, RC_WRITE_ONLY, RC_ACK, UC_SEND_ONLY, UD_SEND_ONLY, CNP = 0x04, 0x0a, 0x11, 0x24, 0x64, 0x81
@@ -25,7 +26,8 @@ def aeth(syndrome, msn=0):
 
 
 def icrc(source, destination, source_port, packet):
-    """Over the packet with what changes on the way as ones, behind eight bytes of ones for a link header."""
+    """Returns the ICRC: over eight bytes of ones for a link header, then the packet, with ones for what changes on the
+    way."""
     udp_length = 8 + len(packet) + 4
     ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0xff, 20 + udp_length, 0, 0x4000, 0xff, socket.IPPROTO_UDP, 0xffff,
                      socket.inet_aton(source), socket.inet_aton(destination))
@@ -35,7 +37,8 @@ def icrc(source, destination, source_port, packet):
 
 
 class Forger:
-    """Sends packets from an address of this host to another, through a port of the emulator's: from no other are they heard."""
+    """Sends packets from one address of this host to another. The port is one of the emulator's: other ports are
+    ignored."""
 
     def __init__(self, source, destination, port):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A process with one queue pair that does what it is told, one verb a line, and answers each line
-// with one line: "ok", a number, or "errno N". puppets.py speaks with it.
+// A process with one queue pair that does what it is told, one verb per line. It answers each line
+// with one line: "ok", a number, or "errno N". puppets.py talks to it.
 //
 //   puppet rc|uc|ud
 //
 // prints "here LID GID QPN RKEY ADDRESS" once the queue pair is in INIT. KEY=VALUE after a verb
-// sets what has a default:
+// replaces a default:
 //
 //   connect lid=1 gid=HEX32 qpn=2    to RTR and RTS; sq_psn= rq_psn= retries= rnr= timeout= access=
 //                                    reads= served= mtu=
-//   ready ...                        the same, to RTR only
+//   ready ...                        as connect, to RTR only
 //   receive count=1 length=64        posts receives
 //   send|write|read|add              count=1 length=64 at=0 (offset in own memory) lkey= rkey=
 //                                    address= lid= gid= qpn= qkey=
-//   bind type=2 more=1               posts IBV_WR_BIND_MW; the window's key grows by so much
-//   poll count=1                     waits for so many completions: their statuses
+//   bind type=2 more=1               posts IBV_WR_BIND_MW; `more` is added to the window's key
+//   poll count=1                     waits for `count` completions and prints their statuses
 //   arm solicited=0, event           ibv_req_notify_cq, ibv_get_cq_event, with PUPPET_CHANNEL set
 //   ack                              acknowledges one such event
 //   async                            ibv_get_async_event, not acknowledged
 //   join gid=HEX32                   attaches to a multicast group
 //   violations                       "PKEY QKEY" as ibv_query_port counts them
 //   state ERR                        ibv_modify_qp to the error state
-//   unmap                            takes the memory away that is registered
+//   unmap                            unmaps the registered memory
 //   another receives=0               makes one more queue pair, with a completion queue of its own;
-//                                    receives=1: what it receives completes in the first one
+//                                    receives=1: its receives complete in the first queue
 //   fork                             a child polls once and ends
-//   become                           is another program from now on, without an answer
-//   end                              closes all in good order
+//   become                           executes another program, and does not answer
+//   end                              closes everything in order
 #include <infiniband/verbs.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -57,7 +57,7 @@ constexpr auto kPatience = std::chrono::seconds(60);
   std::_Exit(1);
 }
 
-// What stands behind a verb.
+// The words behind a verb.
 class Words {
  public:
   explicit Words(std::istringstream& rest) {
@@ -132,7 +132,7 @@ Puppet::Puppet(const std::string& type) {
   memory_ = static_cast<std::uint8_t*>(
       ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   pd_ = ibv_alloc_pd(context_);
-  // A queue pair with a channel is the first engine's.
+  // A queue pair with a channel belongs to the first engine.
   if (std::getenv("PUPPET_CHANNEL") != nullptr) channel_ = ibv_create_comp_channel(context_);
   const char* const cqe = std::getenv("PUPPET_CQE");
   cq_ = ibv_create_cq(context_, cqe == nullptr ? 20000 : std::atoi(cqe), nullptr, channel_, 0);

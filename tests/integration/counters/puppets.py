@@ -21,10 +21,10 @@ PREFIX = PROGRAM = None
 
 
 class Puppet:
-    """One process. `do("send", count=3)` returns what it answers."""
+    """A puppet process. `do("send", count=3)` returns its answer."""
 
     def __init__(self, device, kind="rc", link="udp", **environment):
-        # By a path of its own, so that it outlives the process.
+        # The file has a path, so that it outlives the process.
         self.errors = tempfile.NamedTemporaryFile("w+", prefix="verbena-puppet-")  # noqa: SIM115
         self.process = subprocess.Popen(device.wrap([PROGRAM, kind]), text=True, bufsize=1,
                                         env=dict(device.environment, VERBENA_LINK=link, **environment),
@@ -40,19 +40,19 @@ class Puppet:
         return self.answer()
 
     def ask(self, verb, *plain, **words):
-        """The same without waiting for the answer."""
+        """Sends a verb and does not wait for the answer."""
         self.process.stdin.write(" ".join([verb, *plain, *(f"{k}={v}" for k, v in words.items())]) + "\n")
 
     def answer(self):
         return self.process.stdout.readline().strip()
 
     def said(self):
-        """Its explanations so far."""
+        """Returns the explanations that the process has printed so far."""
         return pathlib.Path(self.errors.name).read_text(encoding="utf-8")
 
     @property
     def to(self):
-        """What somebody who connects or sends to it must name."""
+        """Returns what a peer must name to connect or send to this puppet."""
         return {"lid": self.lid, "gid": self.gid, "qpn": self.qpn}
 
     @property
@@ -64,7 +64,7 @@ class Puppet:
         self.process.wait()
 
     def end(self):
-        """In good order; what it said until then."""
+        """Lets the process close everything and end. Returns what it has printed."""
         answer = self.do("end")
         self.process.stdin.close()
         self.process.wait(LIMIT)
@@ -81,7 +81,7 @@ class Puppet:
 
 
 class PuppetCase(unittest.TestCase):
-    """Each class has an emulator of its own; what it counts is compared with what was before."""
+    """The base of the tests. Each class has an emulator of its own, so tests compare its counters with earlier values."""
 
     options = ()
 
@@ -90,7 +90,7 @@ class PuppetCase(unittest.TestCase):
         cls.device = cls.enterClassContext(devices.Emulator(PREFIX, *cls.options))
 
     def source_port(self):
-        """One that the emulator's devices send from."""
+        """Returns a UDP port that the emulator's devices send from."""
         with control_client.Client(self.device.environment["VERBENA_RUNTIME_DIR"]).open_device() as client:
             return client.source_port
 
@@ -100,7 +100,7 @@ class PuppetCase(unittest.TestCase):
         return puppet
 
     def pair(self, link="udp", kind="rc", **words):
-        """Two that are connected, by rings both ways unless it is by UDP; `words` for the first one."""
+        """Returns two connected puppets, with rings both ways unless the link is UDP. `words` are for the first one."""
         first, second = self.start(kind, link), self.start(kind, link)
         self.assertEqual(second.do("connect", **first.to), "ok")
         self.assertEqual(first.do("connect", **second.to, **words), "ok")
@@ -109,7 +109,7 @@ class PuppetCase(unittest.TestCase):
         return first, second
 
     def is_by_ring(self, puppet, peer):
-        """Asks for one by sending something."""
+        """Sends something, which asks for a ring. Returns whether there is one."""
         self.assertEqual(puppet.do("write", length=8, **peer.memory), "ok")
         self.assertEqual(puppet.do("poll"), "0")
         return self.qp_of(puppet)["link"] == "ring"
@@ -120,12 +120,12 @@ class PuppetCase(unittest.TestCase):
         return json.loads(done.stdout)
 
     def port(self, *words):
-        """Counters and drops, by the names of hw_counters."""
+        """Returns counters and drops, under the names of hw_counters."""
         port = self.status(*words)["devices"][0]["ports"][0]
         return port["counters"] | {f"rx_drop_{name}": count for name, count in port["drops"].items()}
 
     def files(self, folder):
-        """What a program reads below the port in sysfs."""
+        """Returns what a program reads below the port in sysfs."""
         path = f"/sys/class/infiniband/{self.status()['devices'][0]['name']}/ports/1/{folder}"
         done = self.device.run(["grep", "-H", "", "-r", path])
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -133,7 +133,7 @@ class PuppetCase(unittest.TestCase):
         return {pathlib.PurePath(name).name: int(value) for name, value in lines}
 
     def moved(self, before):
-        """What has changed since, and by how much."""
+        """Returns the counters that have changed since, and by how much."""
         now = self.port()
         return {name: now[name] - before.get(name, 0) for name in now if now[name] != before.get(name, 0)}
 
@@ -144,6 +144,6 @@ class PuppetCase(unittest.TestCase):
             time.sleep(0.02)
 
     def qp_of(self, puppet):
-        """Its queue pair as status shows it."""
+        """Returns the puppet's queue pair as status shows it."""
         return next(qp for context in self.status()["devices"][0]["contexts"] for qp in context["qps"]
                     if int(qp["qpn"], 16) == puppet.qpn)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Each field of `verbena status --json` and each file of sysfs says what is so.
+"""Each field of `verbena status --json` and each file of sysfs shows the truth.
 
-shown_test.py PREFIX PUPPET [unittest arguments]
+    shown_test.py PREFIX PUPPET [unittest arguments]
 """
 
 import json
@@ -102,7 +102,7 @@ class Status(PuppetCase):
             self.assertEqual(sent["peer"], {"address": address, "qpn": f"0x{second.qpn:06x}"})
             self.assertEqual(sent["link"], name)
             self.assertEqual((sent["send_psn"], got["receive_psn"]), (303, 303))
-            # More where a busy machine made it ask again.
+            # On a busy machine the sender asks again, which adds packets.
             self.assertGreaterEqual(sent["sent_packets"], 3)
             self.assertGreaterEqual(sent["sent_bytes"], 300)
             self.assertGreaterEqual(got["received_packets"], 3)
@@ -117,7 +117,7 @@ class Status(PuppetCase):
         return self.context_of(puppet)["cqs"][0]
 
     def test_a_completion_queue(self):
-        """Whoever waits for an event that does not come sees why."""
+        """A user whose program waits for an event that does not come sees why."""
         for link in ("udp", "auto"):
             first, second = self.start(link=link), self.start(link=link, PUPPET_CHANNEL="1", PUPPET_CQE="100")
             self.assertIsNone(self.cq_of(first)["channel_fd"])
@@ -164,7 +164,7 @@ class Status(PuppetCase):
         self.assertRegex(self.device.control("status").stdout, "no peer, send CQ 3, receive CQ 1\n")
 
     def test_in_words(self):
-        """The same without --json."""
+        """The text of status without --json shows the same."""
         first, second = self.pair("udp")
         second.do("receive")
         first.do("send")
@@ -226,7 +226,7 @@ class Sysfs(PuppetCase):
                 self.assertEqual(self.read(f"{at}/gid_attrs/types/{row['index']}"), "RoCE v2" if is_v2 else "IB/RoCE v1")
                 if is_roce:
                     self.assertEqual(self.read(f"{at}/gid_attrs/ndevs/{row['index']}"), "lo")
-            # As ibv_query_port says it.
+            # The files agree with ibv_query_port.
             info = self.device.run(["ibv_devinfo", "-v", "-d", device["name"]]).stdout
             self.assertEqual(int(self.read(f"{at}/cap_mask"), 16), int(re.search(r"port_cap_flags:\s+0x(\w+)", info)[1], 16))
             self.assertEqual(int(self.read(f"{at}/sm_lid"), 16), int(re.search(r"sm_lid:\s+(\d+)", info)[1]))
