@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What each command says with --json, when it succeeds and when it fails, by commands.schema.json."""
+"""What each command prints with --json, when it succeeds and when it fails, agrees with commands.schema.json."""
 
 import json
 import os
@@ -18,7 +18,7 @@ NONE_RUNS = "no emulator is running; start one with: verbena up"
 
 class Asking(EmulatorCase):
     def checked(self, done, code, command):
-        """The one object of a command that has ended."""
+        """Returns the one JSON object of a command that has ended."""
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertEqual(done.stdout.count("\n"), 1, done.stdout)
         answer = json.loads(done.stdout)
@@ -30,7 +30,7 @@ class Asking(EmulatorCase):
         return self.checked(self.verbena(command, *words, "--json"), code, command)
 
     def refused(self, command, *words, code=1, why):
-        """It fails as it does without --json, and says the same."""
+        """Asserts that the command fails as it does without --json, and gives the same reason."""
         plain = self.verbena(command, *words)
         self.assertEqual((plain.returncode, plain.stdout), (code, ""))
         done = self.verbena(command, *words, "--json")
@@ -165,7 +165,7 @@ class Answers(Asking):
             self.refused(command, "--no-such-option", code=2, why="--no-such-option")
 
     def test_events_of_an_emulator_that_is_killed(self):
-        """The last line."""
+        """The last line is an answer with the error."""
         self.up()
         with subprocess.Popen([self.home + "/bin/verbena", "events", "--follow", "--json"], env=self.env, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as events:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What clients of the control socket get, the honest ones and the others."""
+"""What clients of the control socket get, both honest ones and others."""
 
 import contextlib
 import errno
@@ -39,7 +39,8 @@ class Clients(EmulatorCase):
         second.close()
 
     def test_sockets_to_send_from(self):
-        """For who is in another network namespace: one for each parity of the source port, at the device's address."""
+        """A client in another network namespace gets a socket for each parity of the source port, at the device's
+        address."""
         self.up("--roce", "127.0.0.1", "--device", "roce", "--device", "ib")
         for device, parities in (("ib", {0, 1}), ("roce", None)):
             with cc.Client(self.dir).open_device(device) as here, cc.Client(self.dir).open_device(device, network=1) as there:
@@ -54,7 +55,8 @@ class Clients(EmulatorCase):
                 self.assertIn({port % 2 for port in ports}, [parities] if parities else [{0}, {1}])
 
     def test_a_ring_to_nobody(self):
-        """Why there is none is told of a peer elsewhere, not of one that has just ended."""
+        """The client is told why it has no ring to a peer elsewhere, but not why it has none to a peer that has just
+        ended."""
         self.up()
         client = cc.Client(self.dir).open_device()
         elsewhere = "127.1.2.3"
@@ -72,7 +74,7 @@ class Clients(EmulatorCase):
         clients = [cc.Client(self.dir).open_device() for _ in range(5)]
         extra = struct.unpack("<I", clients[2].call(cc.EXTRA_SLOT)[1])[0]
         sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        # From a port of the emulator's, as all that is heard.
+        # The port is one of the emulator's, because datagrams from others are ignored.
         sender.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         sender.bind((self.address, clients[0].source_port))
         for slot, client in [(c.slot, c) for c in clients] + [(extra, clients[2])]:
@@ -152,7 +154,7 @@ class Clients(EmulatorCase):
             self.assertIn("QP 0x008001 RC", shown)
 
     def test_status_asks_a_context_of_few_queue_pairs_once(self):
-        """All at the same time: who is kept from a processor holds up his own answer, and nobody's behind him."""
+        """The emulator asks all contexts at the same time: a context that gets no processor delays only its own answer."""
         self.up()
         clients = [cc.Client(self.dir).open_device() for _ in range(5)]
 
@@ -189,7 +191,8 @@ class Clients(EmulatorCase):
         qps = {c: [cc.report_qp(c.slot << 14 | n, "e" * 200) for n in range(300)] for c in clients}
 
         def answer_all(unanswered=0):
-            """`unanswered`: questions that the silent one left the time before."""
+            """Answers as all three clients. `unanswered` counts the questions that the silent one left unanswered
+            before."""
             threads = [threading.Thread(target=c.answer_status, args=(qps[c],), kwargs=how)
                        for c, how in ((good, {}), (silent, {"requests": 2 + unanswered}), (lying, {"page": 100, "requests": 2}))]
             for thread in threads:
@@ -240,7 +243,7 @@ class Clients(EmulatorCase):
             with client.stats() as page:
                 page[64:80] = struct.pack("<QQ", packets, octets)  # what one thread has sent
         with self.assertRaises(OSError):
-            os.ftruncate(living.fds[1], 0)  # sealed: it must not pull the page from the daemon
+            os.ftruncate(living.fds[1], 0)  # the file is sealed, so a client cannot take the page from the daemon
         for _ in range(2):
             with cc.Client(self.dir, cc.KIND_PRELOAD) as reader:
                 reader.call(cc.REFRESH_COUNTERS, cc.text("verbena0"))
@@ -272,7 +275,7 @@ class Clients(EmulatorCase):
             return cost() == seen[-1]
 
         self.until(at_rest, "it never comes to rest")
-        time.sleep(2)  # the measurement itself
+        time.sleep(2)  # this is the measured time
         self.assertEqual(cost(), seen[-1], "it woke though nobody asked for anything")
         for client in clients:
             client.close()
@@ -284,7 +287,7 @@ class Clients(EmulatorCase):
             shutil.rmtree(self.dir + "-away")
             self.until(lambda: os.path.exists(self.dir + "/control.sock") and
                        os.path.exists(self.dir + "/shadow"), "not restored")
-            client.call(cc.EXTRA_SLOT)  # the old connection goes on
+            client.call(cc.EXTRA_SLOT)  # the old connection still works
             self.assertEqual(len(self.status()["devices"][0]["contexts"]), 1)
         os.remove(self.dir + "/control.sock")
         self.until(lambda: os.path.exists(self.dir + "/control.sock"), "not restored again")
@@ -292,7 +295,7 @@ class Clients(EmulatorCase):
 
 
 class OtherVersion:
-    """Between programs and an emulator: each believes that the other speaks a version that it does not know."""
+    """Stands between programs and an emulator: each believes that the other speaks a version that it does not know."""
 
     def __init__(self, real, seeming):
         self.real = real
@@ -303,7 +306,7 @@ class OtherVersion:
         self.thread = threading.Thread(target=self.accept)
 
     def accept(self):
-        with contextlib.suppress(OSError):  # it was closed
+        with contextlib.suppress(OSError):  # ignores that the socket was closed
             while True:
                 program = self.listening.accept()[0]
                 with program, contextlib.suppress(ConnectionError):
@@ -370,7 +373,7 @@ class Strangers(EmulatorCase):
                     self.assertIn(f"{program} (protocol {version})", body[8:].decode())
 
     def test_programs_of_another_version(self):
-        """Each says so, and how to go on; and `down` does it."""
+        """Programs and the emulator say so, and how to go on; `down` still works."""
         self.up()
         pid = self.daemon_pid()
         other = dict(self.env, VERBENA_RUNTIME_DIR=self.home + "/other")
@@ -404,8 +407,8 @@ class Strangers(EmulatorCase):
             self.status()
 
     def test_commands_where_only_posted_ones_belong(self):
-        """Each names another channel that has such commands waiting as well: all of them, one after the other, and not each in
-        the middle of the one before."""
+        """Each client names another channel that has such commands waiting as well. The emulator must serve them one
+        after the other, not each within the one before."""
         self.up()
         clients = [cc.Client(self.dir, cc.KIND_CM) for _ in range(100)]
         for number, client in enumerate(clients, 1):
@@ -439,7 +442,7 @@ class Strangers(EmulatorCase):
 
     @staticmethod
     def answer_calls(owner, count):
-        """The owner does what it was asked; returns the verbs."""
+        """Lets the owner do what it is asked. Returns the verbs."""
         verbs = []
         for _ in range(count):
             _, _, body = owner.next_unasked(cc.RECEIVER_CALL)
@@ -469,7 +472,7 @@ class Strangers(EmulatorCase):
                 asker.call(cc.RECEIVER_CALL, self.call_receiver(self.OPEN, domain, mute, b"x" * 1025))
 
     def test_a_receiver_is_closed_as_often_as_it_was_opened(self):
-        """Also by one that asks for it twice, or ends before it has the answer."""
+        """This holds for a client that asks for it twice, and for one that ends before it has the answer."""
         self.up()
         with cc.Client(self.dir).open_device() as owner, cc.Client(self.dir).open_device() as asker:
             domain = self.share_domain(owner, asker)
@@ -507,7 +510,7 @@ class Strangers(EmulatorCase):
             for _ in range(64):
                 clients.append(cc.Client(self.dir).open_device())
         self.assertGreater(len(clients), 3)
-        clients[0].call(cc.EXTRA_SLOT)  # those who are in go on
+        clients[0].call(cc.EXTRA_SLOT)  # connected clients go on
         for client in clients:
             client.close()
         self.until(lambda: self.verbena("status").returncode == 0, "it does not recover")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A client of the control protocol in few lines, so that the daemon is tested against a second
-reading of the format (emulator/control/include/verbena/control/protocol.hpp)."""
+"""A client of the control protocol in few lines: it tests the daemon against a second implementation of the format
+(emulator/control/include/verbena/control/protocol.hpp)."""
 
 import mmap
 import os
@@ -47,18 +47,18 @@ def text(value):
 
 
 def mapped(address):
-    """An IPv4 address as the messages carry it."""
+    """Returns an IPv4 address in the form of the messages."""
     return b"\0" * 10 + b"\xff\xff" + socket.inet_aton(address)
 
 
 def report_qp(number, error=""):
-    """A queue pair as it stands in a STATUS_REPORT, and its number."""
+    """Returns the number of a queue pair and its entry in a STATUS_REPORT."""
     return number, struct.pack("<IBBB", number, 2, 3, 1) + mapped("127.9.9.9") + struct.pack(
         "<9I5Q", 0x8003, 1, 1, 0, 1, 11, 12, 1, 2, 100, 4096, 90, 2048, 3) + text(error)
 
 
 def report_cq(number):
-    """A completion queue without a channel, in the same way."""
+    """Returns the number of a completion queue without a channel, and its entry in a STATUS_REPORT."""
     return number, struct.pack("<IIIIB??III", number, 63, 2, 5, 0, False, False, 0, 0, 0)
 
 
@@ -71,7 +71,7 @@ def hello(kind=KIND_PROVIDER, comm="test", version="0.0.0"):
 
 
 class Client:
-    """One connection. Raises Refused, and ConnectionResetError at its end."""
+    """A connection to the daemon. It raises Refused for a refusal, and ConnectionResetError when it ends."""
 
     def __init__(self, runtime_dir, kind=KIND_PROVIDER, greets=True):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -92,7 +92,7 @@ class Client:
         self.socket.send(packet(kind, payload, sequence))
 
     def receive(self):
-        """(type, sequence, payload); descriptors are kept in self.fds."""
+        """Returns (type, sequence, payload), and keeps descriptors in self.fds."""
         data, fds, _, _ = socket.recv_fds(self.socket, 65536, 8)
         self.fds += fds
         if not data:
@@ -105,7 +105,7 @@ class Client:
         try:
             self.send(kind, payload)
         except BrokenPipeError:
-            pass  # the daemon has left: what it said last is there
+            pass  # the daemon has closed; its last messages can still be read
         while True:
             got, sequence, body = self.receive()
             if got == REFUSED:
@@ -117,19 +117,20 @@ class Client:
             return got, body
 
     def open_device(self, name="verbena0", network=None):
-        """`network`: the namespace that it says it is in; its own unless told otherwise."""
+        """Opens a device. `network` is the namespace that the client claims to be in, its own by default."""
         network = os.stat("/proc/self/ns/net").st_ino if network is None else network
         got, body = self.call(OPEN_DEVICE, text(name) + struct.pack("<Q?", network, False))
         assert got == DEVICE_OPENED
         self.slot, name_length = struct.unpack("<II", body[:8])
-        # Behind the name: three numbers, the persona, two GUIDs, address, prefix, subnet, whether there are foreign peers.
+        # After the name come three numbers, the persona, two GUIDs, address, prefix, subnet, and whether there are
+        # foreign peers.
         at = 8 + name_length + 3 * 4 + 1 + 2 * 8 + 16 + 1 + 16 + 1
         self.source_port = struct.unpack("<H", body[at:at + 2])[0]
         assert len(self.fds) >= 2, "a receive socket and a stats page"
         return self
 
     def stats(self):
-        """The stats page, writable."""
+        """Returns the stats page, writable."""
         return mmap.mmap(self.fds[1], 4096)
 
     def next_unasked(self, kind):
@@ -142,7 +143,7 @@ class Client:
                 return message
 
     def answer_status(self, qps=(), page=128, requests=1 << 20, cqs=()):
-        """Answers the requests of one status, all or the first, with these objects (report_qp(), report_cq())."""
+        """Answers the requests of one status, all or the first ones, with these objects (report_qp(), report_cq())."""
         kinds = {STATUS_OF_QPS: qps, STATUS_OF_CQS: cqs}
         left = {kind for kind, objects in kinds.items() if objects}
         for _ in range(requests):

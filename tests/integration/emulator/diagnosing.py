@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`verbena doctor`, and what `verbena run` says of a program that cannot see the device: each fault has a test."""
+"""`verbena doctor`, and what `verbena run` says of a program that cannot see the device. Each fault has a test."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ class DoctorCase(EmulatorCase):
 
 class Doctor(DoctorCase):
     def finds(self, fault, remedy, **keywords):
-        """Exactly this one fault, with its remedy below."""
+        """Asserts that `verbena doctor` finds exactly this fault, with its remedy below."""
         done = self.doctor(**keywords)
         self.assertEqual(done.returncode, 1, done.stdout)
         lines = done.stdout.splitlines()
@@ -82,7 +82,7 @@ class Doctor(DoctorCase):
         self.finds(".so is missing", "install Verbena again")
 
     def test_parts_that_one_may_not_read(self):
-        """For root everything can be read: it asks as nobody."""
+        """Root can read everything, so the doctor runs as nobody."""
         before = ()
         if os.geteuid() == 0:
             before = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
@@ -145,7 +145,7 @@ class Doctor(DoctorCase):
         self.assertIn(f"VERBENA_RUNTIME_DIR=run is no absolute path: ignored, {self.home}/verbena is used", done.stdout)
 
     def test_verbs_that_fail_on_purpose(self):
-        """Somebody wants that, so it is no fault."""
+        """A user wants these failures, so they are no fault."""
         done = self.doctor(VERBENA_FAIL="ibv_reg_mr=ENOMEM@3,ibv_create_qp=EIO")
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertRegex(done.stdout, r"(?m)^hint   VERBENA_FAIL=ibv_reg_mr=ENOMEM@3,ibv_create_qp=EIO: .*"
@@ -154,7 +154,7 @@ class Doctor(DoctorCase):
 
 
 class UnfitPrograms(EmulatorCase):
-    """They run as they would anywhere, and are told in one line why they see no device."""
+    """Such programs run as anywhere else, and one line tells why they see no device."""
 
     def compile(self, *options):
         path = self.home + "/program"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What every test of the emulator's programs begins with."""
+"""The base of all tests of the emulator's programs."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ BIN = None  # the folder of verbena and verbenad; set by emulator_test.py
 
 
 def free_fabric(number):
-    """A part of 127.0.0.0/8, from the number on, that no other test has at this moment."""
+    """Returns a part of 127.0.0.0/8, from this number on, that no other test uses at the moment."""
     while True:
         network = f"127.{100 + (number >> 8) % 100}.{number & 255}"
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -38,7 +38,7 @@ class EmulatorCase(unittest.TestCase):
         EmulatorCase.counter += 1
         self.home = tempfile.mkdtemp(prefix="verbena-test-")
         os.chmod(self.home, 0o755)
-        # The programs, with a preload library that does nothing: they find their parts beside them.
+        # The folder has the programs, and beside them, where they look for it, a preload library that does nothing.
         shutil.copytree(BIN, self.home + "/bin", ignore=lambda _, names: [
             n for n in names if n not in ("verbena", "verbenad")])
         os.mkdir(self.home + "/lib")
@@ -50,19 +50,19 @@ class EmulatorCase(unittest.TestCase):
         self.env = dict(os.environ, VERBENA_RUNTIME_DIR=self.dir, XDG_CONFIG_HOME=self.home)
         for name in ("LD_PRELOAD", "RDMAV_DRIVERS", "IBV_DRIVERS", "VERBENA_LOG", "VERBENA_LINK"):
             self.env.pop(name, None)
-        # The library that does nothing says no sanitizer's runtime that it may come first, as the real one does.
+        # Unlike the real one, this preload library does not tell a sanitizer's runtime that it may come first.
         self.env["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
 
     def tearDown(self):
         pid = self.daemon_pid()
         if pid:
-            with contextlib.suppress(ProcessLookupError):  # it was about to end
+            with contextlib.suppress(ProcessLookupError):  # the process was about to end
                 os.kill(pid, signal.SIGTERM)
             self.wait_for_end(pid, 10)
         shutil.rmtree(self.home, ignore_errors=True)
 
     def daemon_pid(self):
-        """The daemon's process, if it lives."""
+        """Returns the daemon's process id, or nothing if it does not live."""
         try:
             with open(self.dir + "/daemon.lock") as lock:
                 pid = int(lock.read())
@@ -72,7 +72,8 @@ class EmulatorCase(unittest.TestCase):
             return None
 
     def assert_took_less(self, pid, most):
-        """Of memory, in KiB. AddressSanitizer keeps what is freed: there memory tells nothing."""
+        """Asserts how many KiB of memory the process took at most. AddressSanitizer does not return freed memory: no
+        check then."""
         if "libasan" in pathlib.Path(f"/proc/{pid}/maps").read_text():
             return
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
@@ -102,7 +103,7 @@ class EmulatorCase(unittest.TestCase):
         self.assertTrue(ended, f"process {pid} still lives")
 
     def until(self, condition, what, seconds=10):
-        """Waits for another process to have done something that sends no word."""
+        """Waits until another process has done something that it does not announce."""
         end = time.monotonic() + seconds
         while not condition():
             self.assertLess(time.monotonic(), end, what)

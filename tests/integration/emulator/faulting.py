@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`verbena fault` and the emulator: what is set, what a change leaves, and whom it is about."""
+"""`verbena fault` and the emulator: what it sets, what a change keeps, and which queue pairs it is for."""
 
 import os
 import re
@@ -20,7 +20,7 @@ class Faults(EmulatorCase):
         return {(f["qpn"], f["traffic"]): f for f in self.status()["devices"][0]["faults"]}
 
     def told(self, client):
-        """What a context is told of faults: their queue pair number, loss, delay and seed; and the ticket."""
+        """Returns what a context is told: the faults (queue pair number, loss, delay, seed), and the ticket."""
         _, _, body = client.next_unasked(cc.SET_FAULT)
         name, count = struct.unpack("<I8sI", body[:16])[1:]
         self.assertEqual(name, b"verbena0")
@@ -30,14 +30,15 @@ class Faults(EmulatorCase):
         return [(f[0], f[3], f[7], f[10]) for f in faults], ticket
 
     def begin(self, *words):
-        """`verbena fault`, of which the end is not waited for."""
+        """Starts `verbena fault` and does not wait for its end."""
         command = subprocess.Popen([self.home + "/bin/verbena", "fault", *words], env=self.env, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(lambda: (command.kill(), command.communicate()))
         return command
 
     def confirmed(self, client, *words):
-        """`verbena fault`, and a context that puts it in force: what was printed, and what it was told."""
+        """Runs `verbena fault`, with a context that puts it in force. Returns its exit code and output, and what the
+        context got."""
         command = self.begin(*words)
         told, ticket = self.told(client)
         self.assertIsNone(command.poll())
@@ -94,7 +95,7 @@ class Faults(EmulatorCase):
                       "    of 0 packets none\n", self.verbena("status").stdout)
 
     def ask_for(self, client, found, *words):
-        """`verbena fault --qp`, while the context says whether it has that queue pair."""
+        """Starts `verbena fault --qp`, and lets the context say whether it has that queue pair."""
         command = self.begin(*words)
         _, _, body = client.next_unasked(cc.FIND_QUEUE_PAIR)
         ticket, number = struct.unpack("<II", body)
@@ -112,10 +113,10 @@ class Faults(EmulatorCase):
             command = self.begin("--loss", "1%", "--seed", "1")
             first.send(cc.FAULTS_IN_FORCE, struct.pack("<I", self.told(first)[1]))
             ticket = self.told(second)[1]
-            second.send(cc.FAULTS_IN_FORCE, struct.pack("<I", ticket - 1))  # of a change before
+            second.send(cc.FAULTS_IN_FORCE, struct.pack("<I", ticket - 1))  # the ticket of an earlier change
             second.call(cc.EXTRA_SLOT)
             self.assertIsNone(command.poll())
-            # Two changes, and a word for the second only.
+            # The second context confirms only the later of two changes.
             later = self.begin("--loss", "2%", "--seed", "1")
             first.send(cc.FAULTS_IN_FORCE, struct.pack("<I", self.told(first)[1]))
             second.send(cc.FAULTS_IN_FORCE, struct.pack("<I", self.told(second)[1]))
@@ -149,7 +150,7 @@ class Faults(EmulatorCase):
             self.assertEqual((number, code), (qpn, 1))
             self.assertIn(f"there is no queue pair 0x{qpn:06x}", said)
             _, code, _, told = self.ask_for(client, True, "--qp", hex(qpn), "--loss", "0%")
-            # What it does not name is as for every queue pair.
+            # A fault of a queue pair takes what it does not name from the fault of all queue pairs.
             self.assertEqual((code, told), (0, [(0, 100_000, 1_000_000, 3), (qpn, 0, 1_000_000, 3)]))
             self.assertEqual(self.confirmed(client, "--clear", "--qp", hex(qpn))[1], [(0, 100_000, 1_000_000, 3)])
             self.ask_for(client, True, "--qp", hex(qpn), "--corrupt", "5%")
@@ -157,7 +158,7 @@ class Faults(EmulatorCase):
         with cc.Client(self.dir).open_device() as client:
             self.assertEqual([fault[0] for fault in self.confirmed(client, "--reorder", "1%")[1]], [0, 1])
         self.assertIn("its program has ended", self.verbena("status").stdout)
-        # One that does not answer.
+        # This client does not answer.
         with cc.Client(self.dir).open_device() as client:
             done = self.verbena("fault", "--qp", hex(client.slot << 14 | 5), "--loss", "1%")
             self.assertEqual(done.returncode, 1)

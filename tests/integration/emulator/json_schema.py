@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Whether a value is as a JSON Schema says, as far as ours go (emulator/cli/share/*.schema.json). A keyword that is not
-known here is an error, so that nothing is promised which nobody checks."""
+"""Checks a value against a JSON Schema, as far as the project's schemas go (emulator/cli/share/*.schema.json). An
+unknown keyword is an error, so that no schema promises what is not checked."""
 
 import json
 import pathlib
@@ -23,7 +23,7 @@ def is_of(value, names):
 
 
 def wrong(value, schema, root=None, path="$"):
-    """What is wrong, in lines."""
+    """Returns what is wrong, in lines."""
     root = schema if root is None else root
     if "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")] | {k: v for k, v in schema.items() if k != "$ref"}
@@ -62,7 +62,7 @@ def wrong_in_members(value, schema, root, path):
 
 
 def wrong_in_all(value, schemas, root, path):
-    """Of exactly one it must be: what is wrong with that of its kind."""
+    """Checks a value that must match exactly one schema. Returns the errors of the schema that comes closest."""
     answers = [wrong(value, one, root, path) for one in schemas]
     if sum(not answer for answer in answers) == 1:
         return []

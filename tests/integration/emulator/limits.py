@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A process that takes all that it can get of the emulator is told where its share ends; what others do goes on."""
+"""A process that takes all that it can get of the emulator is told where its share ends, and other processes go on."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from emulator_case import EmulatorCase
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# Runs until its input ends; says what it found in one line.
+# Prints one line with its findings, and runs until its input ends.
 PRELUDE = """
 import os, socket, struct, sys
 sys.path.insert(0, {here!r})
@@ -47,7 +47,7 @@ class Limits(EmulatorCase):
         super().tearDown()
 
     def other(self, code):
-        """Another process that does this and then holds what it has."""
+        """Starts another process that runs this code and then holds what it has."""
         words = [sys.executable, "-c", PRELUDE.format(here=HERE, dir=self.dir) + code + "\nsys.stdin.read()\n"]
         process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.others.append(process)
@@ -74,7 +74,7 @@ class Limits(EmulatorCase):
         return len(os.listdir(f"/proc/{self.daemon_pid()}/fd"))
 
     def expect_service(self):
-        """What an honest program needs is there."""
+        """Asserts that an honest program still gets what it needs."""
         with cc.Client(self.dir).open_device() as client:
             client.call(cc.EXTRA_SLOT)
             client.call(cc.ATTACH_MULTICAST, self.membership(60000, client.slot))
@@ -94,7 +94,7 @@ class Limits(EmulatorCase):
         self.expect_service()
 
     def test_holds(self):
-        """Each process has one, however often it asks."""
+        """Each process gets one hold, however often it asks."""
         self.up_with(256)
         self.expect_service()
         before = self.descriptors()
@@ -132,7 +132,7 @@ say(1 + len(extra), why)"""
                 honest.call(cc.EXTRA_SLOT)
 
     def test_slots_after_each_was_a_context(self):
-        """Sockets stay for ever; the numbers of those that nobody has are given as extra slots all the same."""
+        """The sockets of slots stay for ever, but the numbers of unused slots are given out as extra slots."""
         self.up()
         greedy = []
         while sum(count for _, count in greedy) < 1022:
@@ -146,7 +146,7 @@ say(len(all))""")
         self.until(lambda: not self.status()["devices"][0]["contexts"], "slots not returned")
         sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         with cc.Client(self.dir).open_device() as client, cc.Client(self.dir).open_device() as other:
-            # From a port of the emulator's, as all that is heard.
+            # The port is one of the emulator's, because datagrams from others are ignored.
             sender.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             sender.bind((self.address, client.source_port))
             for owner in (client, other) * 5:
@@ -161,7 +161,7 @@ say(len(all))""")
         sender.close()
 
     def test_multicast_groups(self):
-        """Each costs sockets of the emulator."""
+        """Each group costs sockets of the emulator."""
         self.up_with(256)
         greedy = self.other("""
 client = cc.Client(DIR).open_device()
@@ -174,7 +174,8 @@ say(len(all), why)""")
         self.assertGreater(int(count), 10)
         self.assertIn(f"process {greedy.pid} has its share of the emulator's descriptors", why)
         self.expect_service()
-        # What it has opened is of another's share once it is only that one's: it goes, and its groups stay.
+        # The client joins a group that the greedy process has opened. When that process ends, the group stays and
+        # counts for the client's share.
         with cc.Client(self.dir).open_device() as client:
             client.call(cc.ATTACH_MULTICAST, self.membership(1, client.slot))
             self.end(greedy)
@@ -202,8 +203,8 @@ clients = [join_all(0) for _ in range(3)]""")
         self.expect_service()
 
     def test_unread_answers(self):
-        """Of one who asks on many connections and reads none, the emulator keeps no more than its share."""
-        self.up(*[word for i in range(64) for word in ("--device", f"verbena{i}")])  # makes answers long
+        """If a process asks on many connections and reads no answers, the emulator keeps no more of them than its share."""
+        self.up(*[word for i in range(64) for word in ("--device", f"verbena{i}")])  # so many devices make answers long
         greedy = self.other("""
 import select
 connections = [cc.Client(DIR) for _ in range(30)]
@@ -228,7 +229,7 @@ say(ended)""")
             client.call(cc.EXTRA_SLOT)
 
     def test_news_for_one_who_stands_still(self):
-        """However often the port changes meanwhile, it is not what a stopped program is cut off for; the last is told."""
+        """However often the port changes, a stopped program is not cut off for that. It gets the last change."""
         self.up()
         with cc.Client(self.dir).open_device() as stopped, cc.Client(self.dir) as busy:
             for i in range(20001):
@@ -246,7 +247,7 @@ say(ended)""")
             self.assertEqual(faults, 1)
 
     def test_rings_to_one_who_does_not_answer(self):
-        """Each offer costs descriptors, of who asked."""
+        """Each offer of a ring costs descriptors, which count for the process that asked."""
         self.up_with(512)
         with cc.Client(self.dir).open_device() as mute:
             greedy = self.other(f"""
@@ -269,7 +270,7 @@ say(len(refused), refused[0][24:24 + length].decode())""")
             self.assertIn(len(offered), range(1, 128))
 
     def test_questions(self):
-        """All connections of a process together wait for no more answers than one."""
+        """All connections of a process together wait for no more answers than one connection may."""
         self.up()
         with cc.Client(self.dir).open_device() as mute:
             code = f"""
@@ -290,7 +291,7 @@ say(len(all), why)"""
                 self.assertIn("too many questions", why)
 
     def test_status_twice(self):
-        """Whoever asks again before he is answered waits for one answer, and others for none of his."""
+        """A client that asks again before it has the answer gets only that one answer, and does not delay other clients."""
         self.up()
         with cc.Client(self.dir).open_device() as mute, cc.Client(self.dir) as asker:
             asker.send(cc.STATUS_QUERY, b"\0")
@@ -308,7 +309,7 @@ say(len(all), why)"""
         with cc.Client(self.dir) as first, cc.Client(self.dir) as second:
             for client in (first, second):
                 client.send(cc.CAPTURE, cc.text("") + b"\0")
-            while first.receive()[0] != cc.ACK:  # what it may read from comes first
+            while first.receive()[0] != cc.ACK:  # the commands that it may read from come first
                 pass
             kind, _, body = second.receive()
             self.assertEqual(kind, cc.REFUSED)
@@ -327,7 +328,7 @@ say(len(all), why)""")
         with cc.Client(self.dir).open_device() as honest:
             honest.call(cc.OPEN_DOMAIN, struct.pack("<QQBB", 7, 7, True, False))
 
-    # The rdma_cm commands: number, sizes, then the structure. 0: CREATE_ID, 2: BIND_IP.
+    # Each rdma_cm command is a number, sizes, then the structure. 0 is CREATE_ID, 2 is BIND_IP.
     CM = """
 client = cc.Client(DIR, cc.KIND_CM)
 client.call(cc.OPEN_CM_CHANNEL, struct.pack("<Q", os.getpid()))
@@ -396,7 +397,7 @@ say(body[:4].hex())""")
         self.assertEqual(self.line(other), "00000000")
 
     def test_log(self):
-        """It keeps the latest, and does not fill the disk."""
+        """The log keeps the latest lines, and does not fill the disk."""
         self.up()
         with cc.Client(self.dir).open_device() as many, cc.Client(self.dir) as client:
             with self.assertRaises(cc.Refused):

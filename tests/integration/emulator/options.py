@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Each option of the commands does what it says, and each command that takes it does the same."""
+"""Each option of the commands does what it says, in each command that takes it."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import subprocess
 
 from emulator_case import EmulatorCase
 
-# Options that choose devices, as every command takes them.
+# The command with which the tests see the devices that options choose.
 SHOW = ["status", "--json"]
 
 
@@ -24,15 +24,15 @@ class Options(EmulatorCase):
             return file.read()
 
     def devices_of_run(self, *words):
-        """What a program sees that is run with these options."""
+        """Returns the devices that a program sees that is run with these options."""
         done = self.verbena("run", *words, "--", self.home + "/bin/verbena", *SHOW)
         self.assertEqual(done.returncode, 0, done.stderr)
-        # It lingers for a second, and another one with other devices would be refused.
+        # The emulator would linger for a second, and a run with other devices would be refused.
         self.verbena("down")
         return json.loads(done.stdout)["devices"]
 
     def daemon(self, *words, **more):
-        """verbenad, started by hand, once it listens."""
+        """Starts verbenad by hand, and returns once it listens."""
         process = subprocess.Popen([self.home + "/bin/verbenad", *words], env=self.env, text=True,
                                    stderr=subprocess.PIPE, **more)
         self.addCleanup(process.stderr.close)
@@ -71,7 +71,7 @@ class Options(EmulatorCase):
             self.assertIn(told, done.stdout)
 
     def test_log_level(self):
-        """Nothing, the usual, and from a file; the command line goes first."""
+        """The level is off, the default, or from a file; the command line takes precedence."""
         self.up("--log-level", "off")
         self.assertEqual(self.log(), "")
         self.verbena("down")
@@ -120,7 +120,7 @@ class Options(EmulatorCase):
         self.assertEqual("verbena " + number.stdout, version)
 
     def test_daemon_by_hand(self):
-        """Where it lives, which devices it has, and how it tells that it is there."""
+        """The options say where the daemon lives, which devices it has, and how it reports that it is ready."""
         elsewhere = self.home + "/elsewhere"
         reading, writing = os.pipe()
         process = self.daemon("--runtime-dir", elsewhere, "--roce", self.address, "--device", "rocky", "--foreground",
@@ -137,7 +137,7 @@ class Options(EmulatorCase):
         path = self.config('devices = ["mine"]\n')
         self.daemon("--config", path, "--fabric", self.fabric)
         self.until(lambda: self.verbena("status").returncode == 0, "it does not listen")
-        # The command line chooses the devices as a whole.
+        # The devices of the command line replace all devices of the file.
         self.assertEqual([(d["name"], d["address"]) for d in self.status()["devices"]], [("verbena0", self.address)])
         self.verbena("down")
         self.daemon("--config", self.config(f'fabric = "{self.fabric}"\ndevices = ["mine"]\n'))
@@ -150,7 +150,7 @@ class Options(EmulatorCase):
         self.assertFalse(os.path.exists(self.dir + "/control.sock"))
 
     def test_runtime_directory(self):
-        """VERBENA_RUNTIME_DIR, else one below XDG_RUNTIME_DIR."""
+        """It is VERBENA_RUNTIME_DIR, or else a directory below XDG_RUNTIME_DIR."""
         self.up()
         self.assertEqual(self.status()["runtime_dir"], self.dir)
         self.verbena("down")
@@ -174,7 +174,7 @@ class Options(EmulatorCase):
             self.assertEqual(self.status()["devices"][0]["ports"][0]["state"], state)
 
     def test_a_port_that_is_taken_by_another_device(self):
-        """`verbena up` twice, with a RoCE device where the other has its port."""
+        """The second `verbena up` asks for a RoCE device whose port the first emulator has."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as holder:
             holder.bind((self.address, 4791))
             done = self.verbena("up", "--roce", self.address)

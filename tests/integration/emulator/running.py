@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`verbena run`, and the commands that only say something."""
+"""`verbena run`, and the commands that only print something."""
 
 import os
 import pathlib
@@ -32,7 +32,7 @@ class Running(EmulatorCase):
         self.assertEqual(self.verbena("no-such-command").returncode, 2)
 
     def test_what_the_program_sees(self):
-        # Built with ASan, our programs want to be the first in LD_PRELOAD.
+        # With ASan in them, the project's programs insist on being first in LD_PRELOAD.
         env = dict(self.env, LD_PRELOAD="libc.so.6", RDMAV_DRIVERS="other",
                    ASAN_OPTIONS="verify_asan_link_order=0")
         done = self.run_in("--", "env", env=env)
@@ -55,14 +55,14 @@ class Running(EmulatorCase):
         self.until(self.daemon_pid, "no daemon")
         self.assertEqual(self.run_in("--", "true").returncode, 0)
         daemon = self.daemon_pid()
-        time.sleep(2)  # longer than it lingers
+        time.sleep(2)  # longer than the emulator lingers
         self.assertEqual(self.daemon_pid(), daemon, "cat is still there")
         program.communicate()
         self.wait_for_end(daemon)
         self.assertFalse(os.path.exists(self.dir + "/control.sock"))
 
     def test_where_no_process_may_be_watched(self):
-        """As in containers of engines that are older than pidfd_open."""
+        """pidfd_open fails, as in containers of engines that are older than the call."""
         filtered = {"preexec_fn": seccomp.forbid(seccomp.PIDFD_OPEN)}
         self.assertEqual(self.run_in("--", "sh", "-c", "exit 7", **filtered).returncode, 7)
         self.until(lambda: not self.daemon_pid(), "it does not end after its last user")
@@ -70,7 +70,7 @@ class Running(EmulatorCase):
                                    env=self.env, stdin=subprocess.PIPE, **filtered)
         self.until(self.daemon_pid, "no daemon")
         daemon = self.daemon_pid()
-        time.sleep(2)  # longer than it lingers
+        time.sleep(2)  # longer than the emulator lingers
         self.assertEqual(self.daemon_pid(), daemon, "cat is still there")
         program.communicate()
         self.wait_for_end(daemon)
@@ -168,7 +168,7 @@ class Words(EmulatorCase):
             self.assertRegex(done.stderr, "^verbena: [^\n]*; see verbena --help\n$")
 
     def test_an_empty_word_is_no_value(self):
-        """As of a variable that is not set: not the same as if the option were not there."""
+        """An empty word, as of a variable that is not set, is not taken as if the option were missing."""
         self.up()
         for command, options in (("fault", ["--qp", "--device", "--loss", "--seed", "--scenario"]),
                                  ("run", ["--timeout", "--artifacts", "--capture", "--fail", "--config", "--loss", "--seed"]),
@@ -191,7 +191,8 @@ class Words(EmulatorCase):
                              (1, "verbena: cannot write the output: No space left on device\n"), words)
 
     def test_standard_streams_that_are_closed(self):
-        """What is opened meanwhile does not take their place, and the program finds them closed."""
+        """Files that are opened meanwhile do not take the places of closed streams, and the program finds the streams
+        closed."""
         open_ones = 'for i in 0 1 2; do test -e /proc/$$/fd/$i && open="$open $i"; done; echo $open > $1'
         for closed in ((0,), (1,), (2,), (0, 1), (1, 2), (0, 1, 2)):
             shut = " ".join(f"{fd}>&-" for fd in closed)
@@ -199,7 +200,7 @@ class Words(EmulatorCase):
                 quoted = shlex.join([self.home + "/bin/verbena", "run", *words, "--", "sh", "-c", open_ones, "sh", self.home + "/open"])
                 done = subprocess.run(["sh", "-c", f"{quoted} {shut}"], env=self.env, timeout=60, check=False)
                 self.assertEqual(done.returncode, 0, (closed, words))
-                if "--artifacts" not in words:  # then the error output is a pipe
+                if "--artifacts" not in words:  # with it the error output is a pipe
                     self.assertEqual(pathlib.Path(self.home, "open").read_text().split(),
                                      [str(fd) for fd in (0, 1, 2) if fd not in closed], words)
                 self.verbena("down")
@@ -209,14 +210,14 @@ class Words(EmulatorCase):
             self.verbena("down")
 
     def test_who_reads_no_captures_holds_nobody_up(self):
-        """More contexts than the messages about them fit into a socket: those that come later are told when there is room."""
+        """The messages about so many contexts do not fit into a socket. Later contexts are told when there is room."""
         self.up()
         with cc.Client(self.dir, cc.KIND_COMMAND) as command:
             command.call(cc.CAPTURE, cc.text("") + b"\0")
             contexts = [cc.Client(self.dir).open_device() for _ in range(400)]
             told = [context for context in contexts if len(context.fds) == 3]
             self.assertLess(len(told), len(contexts))
-            for _ in range(len(contexts) + 1):  # and the emulator's own
+            for _ in range(len(contexts) + 1):  # one more for the emulator itself
                 command.next_unasked(cc.CAPTURE_SOURCE)
                 os.close(command.fds.pop())
             for context in contexts:

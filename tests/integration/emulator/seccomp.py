@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A seccomp filter as container engines set one: some system calls fail with EPERM, for this process and its children."""
+"""A seccomp filter like those of container engines: system calls fail with EPERM, for this process and its children."""
 
 import ctypes
 import errno
@@ -19,7 +19,7 @@ class Program(ctypes.Structure):
 
 
 def forbid(number, first_argument=None):
-    """For `preexec_fn`: the system call of this number (with this argument) fails with EPERM from now on."""
+    """Returns a `preexec_fn` after which the system call of this number (with this argument) fails with EPERM."""
     def statement(code, argument, yes=0, no=0):
         return struct.pack("<HBBI", code, yes, no, argument)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Starting, ending, and what stands in the way of it; settings."""
+"""Starting and ending, what can prevent them, and settings."""
 
 import json
 import os
@@ -94,7 +94,7 @@ class Starting(EmulatorCase):
         self.up()
 
     def test_a_library_is_missing(self):
-        """What the loader says is told, by up, run and doctor."""
+        """`up` and `run` repeat what the loader says."""
         def needed(program):
             words = subprocess.run(["ldd", self.home + "/bin/" + program], text=True, capture_output=True, check=True)
             return {line.split()[0] for line in words.stdout.splitlines() if "=> /" in line}
@@ -128,7 +128,7 @@ class Starting(EmulatorCase):
         done = self.verbena("up", "--fabric", self.fabric, "--device", "mlx5_0")
         self.assertEqual(done.returncode, 1)
         self.assertIn("verbena down", done.stderr)
-        self.up()  # the same devices: fine
+        self.up()  # works, because the devices are the same
 
     def test_directory_of_somebody_else(self):
         os.mkdir(self.dir, 0o700)
@@ -161,7 +161,7 @@ class Starting(EmulatorCase):
                        check=True)
         os.close(writing)
         while os.read(reading, 4096):
-            pass  # the end comes only if nobody holds the other side
+            pass  # the file ends only when no process holds the other side
         os.close(reading)
 
     def test_two_users(self):
@@ -180,7 +180,7 @@ class Starting(EmulatorCase):
 
         try:
             self.up()
-            done = nobody("up")  # each user's own part of 127.0.0.0/8
+            done = nobody("up")  # each user has a part of 127.0.0.0/8
             self.assertEqual(done.returncode, 0, done.stderr)
             told = json.loads(nobody("status", "--json").stdout)
             self.assertNotEqual(told["pid"], self.status()["pid"])
