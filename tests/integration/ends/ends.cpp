@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// ends SCENARIO [OPTION...]
+// ends SCENARIO [OPTION...]: runs a scenario in two processes.
 #include "ends.hpp"
 
 #include <fcntl.h>

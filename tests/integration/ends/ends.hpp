@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two processes that talk over verbs, for tests of what each of them sees: forked from one, told
-// each other's numbers through a local socket, each with a device of its own. A scenario is a
-// function that both run; it says what it has seen on standard output, which the test judges. What
-// cannot be ends the process with a word on standard error.
+// Two processes that talk over verbs, for tests of what each of them sees. They are forked from one
+// process, tell each other's numbers through a local socket, and open a device each. A scenario is
+// a function that both run. It prints what it has seen on standard output, which the test judges. A
+// failed condition ends the process with a message on standard error.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -28,29 +28,30 @@ inline constexpr int kPatienceMs = 20'000;
 struct Options {
   std::uint32_t rounds = 1000;
   std::uint32_t size = 8;
-  std::uint32_t at_once = 1;  // requests that are on their way together
+  std::uint32_t at_once = 1;  // requests that are under way together
   bool one_cq = false;        // the client's sends and receives complete in one queue
   bool use_srq = false;
   bool use_xrc = false;
-  bool server_sleeps = false;  // until an event tells of a request
-  bool datagrams = false;      // UD in place of RC
-  bool blocks = false;         // who waits for events blocks in the read
+  bool server_sleeps = false;  // the server sleeps until an event
+  bool datagrams = false;      // UD instead of RC
+  bool blocks = false;         // a wait for events blocks in the read
 };
 
-// One of the two. Its queue pairs send to the other's.
+// One of the two processes. Its queue pairs send to those of the other.
 class End {
  public:
   End(int wire, bool is_client, const Options& options);
 
-  // Makes everything, in RTS on both sides on return.
+  // Makes everything. On return, both sides are in RTS.
   void connect();
   void post_receive(std::uint64_t id);
   void post_send(std::uint64_t id, bool is_signaled, std::uint32_t size);
-  // Both sides have come here.
+  // Waits until both sides have come here.
   void meet();
-  // The next event of the channel, acknowledged. False: none comes within the patience.
+  // Waits for the next event of the channel and acknowledges it. Returns false if none comes in
+  // time.
   bool await_event(bool blocks);
-  // Events that are there, acknowledged; the channel does not block.
+  // Acknowledges the events that are there, and returns their number. The channel must not block.
   std::uint32_t take_events();
 
   const bool is_client;
@@ -62,7 +63,7 @@ class End {
 
  private:
   struct Name {
-    std::uint32_t qpn;  // that receives
+    std::uint32_t qpn;  // the queue pair that receives
     std::uint32_t sender;
     std::uint32_t srq;
     std::uint16_t lid;
@@ -81,7 +82,7 @@ class End {
   ibv_srq* srq_ = nullptr;
   ibv_xrcd* xrcd_ = nullptr;
   ibv_qp* sender_ = nullptr;
-  ibv_qp* receiver_ = nullptr;  // the same, but for XRC
+  ibv_qp* receiver_ = nullptr;  // equals sender_, except with XRC
   ibv_ah* ah_ = nullptr;
   Name peer_{};
   ibv_port_attr port_{};
@@ -89,7 +90,7 @@ class End {
 };
 
 using Scenario = void (*)(End&);
-// Of a good one; nothing for 0 of them within the patience.
+// Returns the next completion, which must be a success. Returns false if none comes in time.
 bool poll_until(ibv_cq* cq, ibv_wc& wc);
 
 void answers_follow_completions(End& end);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What two processes see of each other's work, over each link: that a request is done before its answer comes, and that
-who arms a completion queue and sleeps is woken.
+"""What two processes see of each other's work, over each link: a request is done before its answer comes, and a sleeper
+that has armed its completion queue is woken.
 
     ends_test.py PREFIX PROGRAM
 """
@@ -35,14 +35,14 @@ class Ends(unittest.TestCase):
 
 
 class Order(Ends):
-    """An adapter acknowledges before the program can have answered; here it may wait for the answer, and goes with it."""
+    """An adapter acknowledges before the program can answer. Here the ACK may wait for the answer and travel with it."""
 
     def all_but_none_is_late(self, *words):
         for link in LINKS:
             with self.subTest(link=link, words=words):
                 text = self.run_ends(link, "answers-follow-completions", "--rounds", "400", *words)
                 late, of = map(int, re.fullmatch(r"late (\d+) of (\d+)\n", text).groups())
-                # What is lost and repeated may be late, as with an adapter.
+                # A request that was lost and repeated may complete late, as with an adapter.
                 self.assertLessEqual(late, of // 50, text)
 
     def test_short_answers(self):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Events of completion queues: an armed queue tells of what came before it was armed and was not
-// polled, and who arms and sleeps is woken.
+// Events of completion queues: an armed queue reports completions that came before it was armed and
+// were not polled, and a sleeper that has armed its queues is woken.
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ void arm(ibv_cq* cq) { MUST(ibv_req_notify_cq(cq, 0) == 0); }
 
 }  // namespace
 
-// What tutorials show: an event, arming anew, and one completion; while the peer sends bursts.
+// Waits as in tutorials: an event, arming again, one completion. Meanwhile the peer sends bursts.
 void one_completion_for_each_event(End& end) {
   const std::uint32_t all = end.options.rounds;
   if (end.is_client) {
@@ -51,8 +51,8 @@ void one_completion_for_each_event(End& end) {
   std::printf("%u completions\n", all);
 }
 
-// As UCX waits: it polls until nothing is there, arms its queues, which says whether events are
-// waiting, and sleeps on the channel's descriptor without a look behind.
+// Waits as UCX does: polls until nothing is there, arms its queues, reads the events that arming
+// has raised, and sleeps on the channel's descriptor without polling again.
 void armed_sleepers_wake(End& end) {
   block_no_more(end);
   const std::uint32_t all = end.options.rounds;
@@ -78,7 +78,7 @@ void armed_sleepers_wake(End& end) {
   };
   std::uint32_t sleeps = 0;
   while (received < all) {
-    // The client asks first, and each answers what it got.
+    // The client sends first, and each side answers what it has received.
     if (sent < (end.is_client ? received + 1 : received)) {
       send();
       continue;
@@ -97,8 +97,9 @@ void armed_sleepers_wake(End& end) {
   if (end.is_client) std::printf("%u messages, %u sleeps\n", received, sleeps);
 }
 
-// Deterministic: what lies there is told of at once, solicited or not as it was wished; what an
-// event has told, only to who arms twice without polling.
+// Checks a fixed order of calls: an unpolled completion raises an event as soon as the queue is
+// armed, if it matches (solicited or any). After an event, it raises another only for the second
+// arming without a poll.
 void unpolled_completions_tell(End& end) {
   if (end.is_client) {
     end.post_send(1, true, 8);
@@ -108,7 +109,7 @@ void unpolled_completions_tell(End& end) {
     end.meet();
     return;
   }
-  end.meet();  // one message has come, and was acknowledged
+  end.meet();  // then one message has come and was acknowledged
   block_no_more(end);
   pollfd readable{end.channel->fd, POLLIN, 0};
   MUST(ibv_req_notify_cq(end.receive_cq, 1) == 0);

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whether the client learns that its request is done no later than it gets the server's answer to
-// it.
+// The client sees that its request is done no later than it gets the server's answer.
 #include "ends.hpp"
 
 namespace ends {
 namespace {
 
-// Of requests and answers that are on their way: which have come.
+// How many requests and answers of the client have completed.
 struct Seen {
   std::uint32_t sent = 0;
   std::uint32_t answered = 0;
-  std::uint32_t late = 0;  // answers that came before the completion of their request
+  std::uint32_t late = 0;  // answers that completed before their request
 
   void take(const ibv_wc& wc) {
     MUST(wc.status == IBV_WC_SUCCESS);
@@ -23,7 +22,7 @@ struct Seen {
   }
 };
 
-// What a queue shows now; at most `most`.
+// Polls at most `most` completions.
 int look(ibv_cq* cq, ibv_wc* wc, int most) {
   const int got = ibv_poll_cq(cq, most, wc);
   MUST(got >= 0);
@@ -39,8 +38,7 @@ void ask(End& end) {
     while (seen.answered < goal) {
       ibv_wc wc[16];
       const int got = look(end.receive_cq, wc, 16);
-      // Where they complete apart, the answers are here; the completions of what they answer must
-      // be there.
+      // With separate queues the answers are here already, so their requests must have completed.
       if (got > 0 && !o.one_cq) {
         ibv_wc done[16];
         const int there = look(end.send_cq, done, 16);
@@ -74,7 +72,7 @@ void answer(End& end) {
       if (wc.opcode != IBV_WC_RECV) continue;
       end.post_receive(wc.wr_id);
       ++answered;
-      end.post_send(answered, answered % 16 == 0, o.size);  // most are unsignaled
+      end.post_send(answered, answered % 16 == 0, o.size);  // most sends are unsignaled
     }
     for (ibv_wc wc{}; end.send_cq != end.receive_cq && look(end.send_cq, &wc, 1) == 1;) {
       MUST(wc.status == IBV_WC_SUCCESS);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Whoever arms and sleeps is woken, again and again, beside processes that spin on every processor: a campaign.
+"""A campaign: a sleeper that has armed its queue is woken, again and again, while processes spin on every processor.
 
     wakeups.py PREFIX PROGRAM
 """
