@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""`verbena events` tells what happens to programs, ports and faults, once and in the documented form, whoever reads it or
-does not.
+"""`verbena events` tells what happens to programs, ports and faults, once and in the documented form, whatever its
+readers do.
 
-events_test.py PREFIX PUPPET [unittest arguments]
+    events_test.py PREFIX PUPPET [unittest arguments]
 """
 
 import json
@@ -48,14 +48,14 @@ class EventsCase(PuppetCase):
         return events
 
     def news(self, kind=None):
-        """Since the test began."""
+        """Returns the events since the test began."""
         return [event for event in self.events(after=self.before) if kind in (None, event["kind"])]
 
     def of(self, puppet, kind):
         return [event for event in self.news(kind) if event["pid"] == puppet.process.pid]
 
     def only(self, puppet, kind):
-        """The one event of this kind, once it is there."""
+        """Waits for an event of this kind, and returns it. There must be only one."""
         self.until(lambda: self.of(puppet, kind), f"no {kind}")
         found = self.of(puppet, kind)
         self.assertEqual(len(found), 1, found)
@@ -98,17 +98,17 @@ class Lives(EventsCase):
 
     def test_a_death(self):
         for number in (signal.SIGKILL, signal.SIGSEGV):
-            # ASan's own handler of SIGSEGV would end it in another way.
+            # The handler that ASan has for SIGSEGV would end the process in another way.
             options = self.device.environment.get("ASAN_OPTIONS", "") + ":handle_segv=0"
             puppet = self.start(ASAN_OPTIONS=options)
             puppet.process.send_signal(number)
-            # Its parent, which is this process, does not ask yet.
+            # The process is a zombie, because its parent, this process, has not waited for it yet.
             self.assert_has(self.only(puppet, "died"), program="puppet", slot=puppet.qpn >> 14, signal=number.name)
             self.assertEqual(self.of(puppet, "closed"), [])
             puppet.process.wait(LIMIT)
 
     def test_whoever_has_seen_it_end_reads_of_it(self):
-        """Without waiting, also of its last errors."""
+        """A parent that has seen its child end reads all the child's events without a wait, its last errors included."""
         for _ in range(20):
             self.before = self.events()[-1]["seq"]
             first, second = self.pair()
@@ -128,7 +128,7 @@ class Lives(EventsCase):
 
 
     def test_what_a_run_keeps(self):
-        """Of this run alone, with the end of a program that has died, also where the emulator is everybody's."""
+        """A run keeps its own events alone, with the end of a program that died, also with an emulator that others use."""
         self.start().end()
         with tempfile.TemporaryDirectory(prefix="verbena-test-") as folder:
             for words, of in (([], []), (["--private=kept"], ["--private", "kept"]), ([], [])):
@@ -170,7 +170,7 @@ class Connections(EventsCase):
                 first.do("send", count=100)
                 self.assertEqual(first.do("poll", count=100), " ".join("0" * 100))
                 second.do("poll", count=100)
-            # A busy machine may let a time-out pass over UDP.
+            # On a busy machine a timeout may pass over UDP.
             self.assertEqual([e for e in self.events(after=before) if e["kind"] != "timeout"], [])
             first.end()
             second.end()
@@ -206,7 +206,7 @@ class Errors(EventsCase):
             self.assertIn("does not fit into the 32 of the receive", failed["explanation"])
 
     def test_a_send_queue_alone(self):
-        """Of UD: the queue pair still receives."""
+        """With UD the receive queue still works."""
         puppet = self.start("ud")
         puppet.do("connect")
         puppet.do("send", lkey=0x1200, **puppet.to)
@@ -223,7 +223,7 @@ class Errors(EventsCase):
             self.assert_has(self.only(second, "qp_error"), reason="ibv_modify_qp moved it to the error state")
             self.assert_has(self.only(second, "completion_error"), status="IBV_WC_WR_FLUSH_ERR", opcode="RECV", wr_id=12,
                             count=4000, explanation=None)
-            # Others that follow are told at its end.
+            # Flushes that follow are reported at the end of the queue pair.
             second.do("receive", count=20)
             second.do("poll", count=20)
             self.only(second, "completion_error")
@@ -307,7 +307,7 @@ class Injected(EventsCase):
                           ("ACTIVE", ["pkeys"]), ("ACTIVE", ["sm"])])
 
     def test_in_words(self):
-        """The same without --json."""
+        """The text of events without --json says the same."""
         first, second = self.pair()
         second.do("receive", count=3)
         second.do("state")
@@ -344,13 +344,13 @@ class Readers(EventsCase):
         return self.checked([process.stdout.readline()])[0]
 
     def rest_of(self, process):
-        """All until its end."""
+        """Returns all events until the reader's end."""
         events = self.checked(process.stdout.read().splitlines())
         process.wait(LIMIT)
         return events
 
     def announce(self, times):
-        """That makes so many events, quickly."""
+        """Makes this many events, quickly."""
         with cc.Client(self.device.environment["VERBENA_RUNTIME_DIR"], kind=cc.KIND_COMMAND) as client:
             for _ in range(times):
                 client.call(cc.ANNOUNCE, cc.text("verbena0") + struct.pack("<I", 16))
@@ -371,7 +371,7 @@ class Readers(EventsCase):
         self.assertEqual(self.device.control("up", "--fabric", self.device.fabric).returncode, 0)
 
     def test_a_number_that_there_was_not_yet(self):
-        """It is from an emulator before this one."""
+        """The number comes from an earlier emulator."""
         reader = self.follow("--after", "1000000000")
         self.assertEqual(self.events(after=1000000000), [])
 
@@ -394,7 +394,7 @@ class Readers(EventsCase):
         self.assertEqual(self.device.control("up", "--fabric", self.device.fabric).returncode, 0)
 
     def test_a_pipe_that_nobody_reads_any_more(self):
-        """Noticed without an event."""
+        """The reader notices it without an event."""
         reader = self.follow()
         self.next_of(reader)
         reader.stdout.close()
@@ -409,7 +409,7 @@ class Readers(EventsCase):
         self.announce(3 * KEPT)
         puppet = self.start()
         puppet.end()
-        # It gets what was on its way, how many it has missed, and what is kept.
+        # The reader gets what was on its way, how many events it has missed, and what is kept.
         reaches = self.events()[-1]["seq"]
         while events[-1]["seq"] < reaches:
             events.append(self.next_of(reader))
@@ -431,11 +431,11 @@ class Readers(EventsCase):
         self.assertEqual([event["seq"] for event in events], list(range(events[0]["seq"], events[-1]["seq"] + 1)))
 
     def test_a_program_that_tells_too_much_or_nonsense(self):
-        """Its memory says how many found no room; what makes no sense there ends its telling, and nothing else."""
+        """The memory of a program says how many events found no room. Nonsense in it ends only the program's own events."""
         with cc.Client(self.device.environment["VERBENA_RUNTIME_DIR"]).open_device() as client:
             size = os.fstat(client.fds[1]).st_size
             memory = mmap.mmap(client.fds[1], size)
-            ring = size - 13 * mmap.PAGESIZE  # positions, and 48 KiB
+            ring = size - 13 * mmap.PAGESIZE  # behind the positions come 48 KiB
             memory[ring + 8:ring + 16] = struct.pack("<Q", 3)
             client.send(cc.JOURNAL_WRITTEN)
             self.until(lambda: self.news("lost"), "what is lost is not told")
