@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""A process or the emulator is killed at each step of a ping-pong: those who survive end in good order, nothing is left.
+"""A process or the emulator is killed at each step of a ping-pong. The survivors end in order, and nothing is left.
 
-kills_test.py PREFIX STEPS [unittest arguments]
-kills_test.py PREFIX STEPS --loops N [--seed S]     random victims at random moments, for a long run
+    kills_test.py PREFIX STEPS [unittest arguments]
+    kills_test.py PREFIX STEPS --loops N [--seed S]     random victims at random moments, for a long run
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pingpong import FINISHED, STEPS, Game, status_of
 
 PREFIX = PROGRAM = None
 RETRY_EXCEEDED = 12  # IBV_WC_RETRY_EXC_ERR; 5 below is IBV_WC_WR_FLUSH_ERR, or EIO
-MODES = (["-e"], [], ["-e", "-t"])  # asleep on a channel, polling, in a thread
+MODES = (["-e"], [], ["-e", "-t"])  # asleep on a channel, polling, in two threads
 LINKS = ("udp", "shm")
 
 
@@ -35,7 +35,7 @@ class Kills(unittest.TestCase):
         self.assertEqual(self.game.play(["-e"]), ["ok", "ok"])
 
     def kill_side(self, victim):
-        # Sockets of slots are kept for ever, and two slots are in use each time.
+        # The emulator keeps sockets of slots for ever, and each game uses two slots.
         most = self.game.daemon_descriptors() + 4
         for number, step in enumerate(STEPS):
             with self.subTest(step=step):
@@ -83,7 +83,7 @@ class DaemonKills(unittest.TestCase):
 
 
 def random_kills(loops, seed):
-    """Victims and moments by chance; whoever survives ends by himself and never with wrong data."""
+    """Kills random processes at random moments. A survivor ends by itself and never with wrong data."""
     chance = random.Random(seed)
     print(f"seed {seed}")
     game = Game(PREFIX, PROGRAM).__enter__()

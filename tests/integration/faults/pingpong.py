@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Two processes of the `steps` program and what may be killed of them.
+"""Two processes of the `steps` program, which tests kill at a step.
 
-A Game has an emulator of its own (tests/integration/provider/device.py). Nothing here sleeps for a guessed time: each
-line of a program is waited for, with a limit.
+A Game has an emulator of its own (tests/integration/provider/device.py). No function here sleeps for a guessed time: it
+waits for each line of a program, with a limit.
 """
 
 import json
@@ -24,11 +24,11 @@ FINISHED = STEPS[STEPS.index("done"):]
 
 
 class Silence(AssertionError):
-    """A program neither said what it had to nor ended."""
+    """A program neither printed what it had to nor ended."""
 
 
 class Side:
-    """One process; its lines as they come."""
+    """One process, and its lines as they come."""
 
     def __init__(self, device, words, **more):
         self.process = device.start(words, stdin=subprocess.PIPE, bufsize=1, **more)
@@ -39,7 +39,7 @@ class Side:
         self._rest = ""
 
     def read_line(self, limit=LIMIT):
-        """The next line, or None at the end of the output."""
+        """Returns the next line, or None at the end of the output."""
         deadline = time.monotonic() + limit
         while "\n" not in self._rest:
             if not select.select([self.process.stdout], [], [], max(0, deadline - time.monotonic()))[0]:
@@ -53,7 +53,7 @@ class Side:
         return line
 
     def go_on(self, peer_address=None):
-        """Until it stops at a step, wants its peer's address, or ends."""
+        """Runs until the program stops at a step, wants its peer's address, or ends."""
         while (line := self.read_line()) is not None:
             word, _, rest = line.partition(" ")
             if word == "at":
@@ -72,7 +72,7 @@ class Side:
         try:
             self.process.stdin.write(text + "\n")
         except BrokenPipeError:
-            pass  # it has ended; its last line says how
+            pass  # the program has ended; its last line says how
 
     def kill(self):
         self.process.kill()
@@ -117,7 +117,7 @@ class Game:
         return self.sides
 
     def bring_to(self, step, options=()):
-        """Both sides stand at the step."""
+        """Returns both sides, which stand at the step."""
         server, client = sides = self.start_pair(step, options)
         for side in sides:
             side.go_on()
@@ -134,7 +134,7 @@ class Game:
         return sides
 
     def finish(self, side):
-        """Lets a side that stands at a step, and whose peer is dead, go on to its end."""
+        """Lets a side go on to its end that stands at a step and whose peer is dead."""
         side.tell()
         side.go_on()
         if side.end is None and side.process.poll() is None:
@@ -144,7 +144,7 @@ class Game:
         return side.end
 
     def play(self, options=()):
-        """One whole game that nobody disturbs; how both ended."""
+        """Plays a whole game without a fault. Returns how both ended."""
         server, client = self.start_pair(None, options)
         for side in (server, client):
             side.go_on()
@@ -161,7 +161,7 @@ class Game:
         return int(lock.read_text())
 
     def daemon_descriptors(self):
-        """How many of each kind, as the kernel names them without their numbers."""
+        """Returns how many descriptors the daemon has."""
         folder = pathlib.Path(f"/proc/{self.daemon_pid()}/fd")
         return len(list(folder.iterdir()))
 
@@ -180,6 +180,6 @@ class Game:
 
 
 def status_of(end):
-    """The number of an error completion, if that was the end."""
+    """Returns the status of the error completion with which a program ended, or None."""
     found = re.fullmatch(r"status (\d+)", end or "")
     return int(found[1]) if found else None

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs that are built with a sanitizer run with the plugin and the preload library as they are: no false alarm, no
-option to set but where the documentation says so (provider/preload/README.md).
+"""Programs that are built with a sanitizer run with the plugin and the preload library as they are, without false
+alarms. They need no options except those of provider/preload/README.md.
 
-sanitizers_test.py PREFIX FOLDER_OF_PROGRAMS SUPPRESSIONS
+    sanitizers_test.py PREFIX FOLDER_OF_PROGRAMS SUPPRESSIONS
 """
 
 import pathlib
@@ -58,7 +58,7 @@ class Sanitizers(unittest.TestCase):
         return program
 
     def test_the_program_stays_the_master_of_its_options(self):
-        """What a user sets himself is still heard."""
+        """Options that a user sets are still in force."""
         with Game(PREFIX, str(PROGRAMS / "steps_address")) as game:
             game.device.environment["ASAN_OPTIONS"] = "help=1"
             done = game.device.run([game.program])

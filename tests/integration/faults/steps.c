@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The traffic, and the steps: steps.h. */
+/* The traffic and the steps of the program that steps.h describes. */
 #include "steps.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kReceive = 1, kSend = 2, kProbe = 3 }; /* what a wr_id says */
+enum { kReceive = 1, kSend = 2, kProbe = 3 }; /* the values of wr_id */
 
 void end(const char* format, ...) {
   va_list arguments;
@@ -42,7 +42,7 @@ static void post_receive(struct side* side) {
   if (code != 0) end("refused ibv_post_recv %d", code);
 }
 
-/* The number of the message stands at both of its ends. */
+/* Posts a message with its number at both ends. */
 static void post_send(struct side* side) {
   char* const message = side->memory + kMessage;
   const int number = side->posted++;
@@ -98,7 +98,7 @@ static int64_t now_ms(void) {
   return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* As ibv_poll_cq of one completion. */
+/* Takes one completion, as ibv_poll_cq does. */
 static int take(struct side* side, struct ibv_wc* wc) {
   if (side->extended == NULL) return ibv_poll_cq(side->cq, 1, wc);
   struct ibv_poll_cq_attr attr = {0};
@@ -110,7 +110,7 @@ static int take(struct side* side, struct ibv_wc* wc) {
   return 1;
 }
 
-/* Returns false when nothing happened for a while. */
+/* Waits for a completion or an event. Returns false if nothing happens for a while. */
 static bool wait_for_work(struct side* side) {
   if (side->asked.events && ibv_req_notify_cq(side->cq, 0) != 0) end("refused ibv_req_notify_cq");
   const int64_t limit = now_ms() + kSilenceMs;
@@ -168,7 +168,7 @@ static void run(struct side* side) {
   if (side->asked.thread) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, play, side) != 0) end("refused pthread_create");
-    /* Nothing but the completion orders this before what the other thread does with the buffer. */
+    /* Only the completion orders this before what the other thread does with the buffer. */
     begin(side);
     pthread_join(thread, NULL);
   } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* From no device to a connected queue pair, and back. */
+/* Opens and connects a queue pair, and closes everything. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "steps.h"
 
-enum { kPsn = 77, kTimeout = 10, kRetries = 3 }; /* 4 ms: a dead peer is known soon */
+enum { kPsn = 77, kTimeout = 10, kRetries = 3 }; /* 4 ms, so a dead peer shows soon */
 
 static void refused(const char* verb, int code) { end("refused %s %d", verb, code); }
 

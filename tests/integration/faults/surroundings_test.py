@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Surroundings that lack something: descriptors, room on the disk, the runtime directory, a daemon of our own version.
+"""Surroundings that lack something: descriptors, room on the disk, the runtime directory, a daemon of the same version.
 
-surroundings_test.py PREFIX STEPS [unittest arguments]
+    surroundings_test.py PREFIX STEPS [unittest arguments]
 """
 
 import contextlib
@@ -33,7 +33,7 @@ def limited(number):
 
 class Descriptors(unittest.TestCase):
     def test_emulator_with_256(self):
-        """Who comes when nothing is left is told so; who is in goes on; who comes later gets in again."""
+        """Without descriptors a newcomer is told so, and connected programs go on. Later programs get in again."""
         game = self.enterContext(Game(PREFIX, PROGRAM))
         self.addCleanup(game.clear)
         game.device.control("down")
@@ -55,7 +55,7 @@ class Descriptors(unittest.TestCase):
             one.go_on()
         first.tell(second.address)
         second.tell(first.address)
-        # Two servers wait for each other: that they ask and are answered is enough.
+        # Both are servers and would wait for each other. The test only needs their questions to be answered.
         game.clear()
         game.wait_until(lambda: game.device.control("status").returncode == 0, "it does not recover")
         game.wait_until(lambda: not game.contexts(), "a slot is still taken")
@@ -74,7 +74,7 @@ class Descriptors(unittest.TestCase):
                 self.assertEqual(side.end, "ok", side.said)
 
     def test_programs_with_none_left(self):
-        """What a device needs to send and to receive it has when it is open."""
+        """An open device has all descriptors that it needs to send and to receive."""
         for link in ("auto", "udp"):
             with self.subTest(link), Game(PREFIX, PROGRAM) as game:
                 game.device.environment["VERBENA_LINK"] = link
@@ -87,10 +87,10 @@ class Descriptors(unittest.TestCase):
 
 
 class FileSize(unittest.TestCase):
-    """`ulimit -f`: what may not be had is explained, and nobody dies of SIGXFSZ."""
+    """With `ulimit -f`, what cannot be had is explained, and no process dies of SIGXFSZ."""
 
     def under(self, size):
-        """A game whose emulator may make files of so many bytes."""
+        """Returns a game whose emulator may write files of this many bytes."""
         game = self.enterContext(Game(PREFIX, PROGRAM))
         game.device.control("down")
         up = subprocess.run([game.device.verbena, "up", "--fabric", game.device.fabric], text=True,
@@ -127,7 +127,7 @@ class FileSize(unittest.TestCase):
             self.assertRegex(up.stderr, "^verbena: .*File too large")
 
     def test_capture_longer_than_a_program_may_write(self):
-        """A program writes no capture's file itself, so its own limit ends neither it nor the capture."""
+        """A program does not write the capture's file itself, so its own limit ends neither it nor the capture."""
         game = self.enterContext(Game(PREFIX, PROGRAM))
         for link in ("udp", "auto"):
             game.device.environment["VERBENA_LINK"] = link
@@ -156,7 +156,7 @@ class FileSize(unittest.TestCase):
 
 
 class LoopbackMtu(unittest.TestCase):
-    """In a network namespace of its own, where not all that could go at once fits into a packet."""
+    """Runs in a network namespace, where a packet cannot hold all that could be sent at once."""
 
     def test_messages_arrive(self):
         prefix = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
@@ -178,7 +178,7 @@ class LoopbackMtu(unittest.TestCase):
 
 
 class FullDisk(unittest.TestCase):
-    """In a mount namespace of its own, with a small file system."""
+    """Runs in a mount namespace, with a small file system."""
 
     def in_small_folder(self, script):
         prefix = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-Urm"]
@@ -205,7 +205,7 @@ class FullDisk(unittest.TestCase):
         self.assertIn("emulator up", done.stdout)
 
     def test_run(self):
-        """An emulator that runs needs no more room."""
+        """A running emulator needs no more room."""
         done = self.in_small_folder(
             'verbena up $fabric >/dev/null || exit 1; fill\n'
             'verbena run -- sh -c \'set -e; cat /sys/class/infiniband/verbena0/ports/1/state\n'
@@ -236,7 +236,7 @@ class Loss(unittest.TestCase):
 
 
 class AnotherVersion(unittest.TestCase):
-    """A daemon that speaks another version of the protocol, as one that was left running over an upgrade."""
+    """A daemon that speaks another version of the protocol, like one that still runs after an upgrade."""
 
     REFUSED, MAGIC = 1, 0x31425256
 
@@ -261,7 +261,7 @@ class AnotherVersion(unittest.TestCase):
                 sequence = struct.unpack("<I", asked[8:12])[0] if len(asked) >= 12 else 0
                 text = self.words.encode()
                 body = struct.pack("<iI", 71, len(text)) + text  # EPROTO
-                with contextlib.suppress(OSError):  # one that only looks whether somebody is there
+                with contextlib.suppress(OSError):  # a program may connect only to see whether a daemon is there
                     client.send(struct.pack("<IHHII", self.MAGIC, 2, self.REFUSED, sequence, len(body)) + body)
 
     def verbena(self, *words):
@@ -277,7 +277,7 @@ class AnotherVersion(unittest.TestCase):
         self.assertIn(self.words, self.verbena("doctor").stdout)
 
     def test_programs(self):
-        """They find no device, and soon."""
+        """Programs find no device, and do not wait long."""
         environment = dict(os.environ, VERBENA_RUNTIME_DIR=self.folder, VERBENA_LOG="explain",
                            LD_PRELOAD=f"{PREFIX}/lib/libverbena-preload.so", RDMAV_DRIVERS=f"{PREFIX}/lib/libverbena")
         done = subprocess.run(["ibv_devices"], env=environment, text=True, capture_output=True, timeout=LIMIT,
@@ -287,7 +287,7 @@ class AnotherVersion(unittest.TestCase):
 
 
 class LinkedInto(unittest.TestCase):
-    """What the plugin cannot reach ends as on a machine without an adapter: soon, and with ENODEV."""
+    """A program that the plugin cannot reach ends as on a machine without an adapter: soon, and with ENODEV."""
 
     def build(self, *options):
         folder = self.enterContext(tempfile.TemporaryDirectory())
@@ -306,7 +306,7 @@ class LinkedInto(unittest.TestCase):
 @unittest.skipIf(os.geteuid() != 0, "needs root, to become somebody else")
 class Users(unittest.TestCase):
     def test_root_and_nobody_at_once(self):
-        """Each with an emulator of his own, on a copy of the product that both can read."""
+        """Each user has an emulator, and both use a copy of the product that they can read."""
         shared = self.enterContext(tempfile.TemporaryDirectory())
         os.chmod(shared, 0o755)
         for part in ("bin/verbena", "bin/verbenad", *(f"lib/{p.name}" for p in pathlib.Path(PREFIX, "lib").glob("*.so"))):
