@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Operations of one queue pair upon another one, and what came out at both ends.
+/* Runs operations of one queue pair upon another one, and prints the outcome at both ends.
 
        exchange [-a] [-b] [-u] [-t TIMEOUT] [-r RETRIES] [-n RNR_RETRIES] [-e EVENTS] [-w SIDE]
    OPERATION COUNT SIZE
 
    OPERATION is send, imm, write, read or add. Each side is a process of that name, "server" or
-   "client", and prints one line of JSON. -b: all are posted at once, else one after the other. -u:
-   an unreliable connection. -a: what cannot be posted is posted again. -w: the side, c or s, waits
-   for an asynchronous event before it begins. The server waits for EVENTS (more) at its end. */
+   "client", and prints one line of JSON. -b posts all requests at once instead of one after the
+   other. -u uses an unreliable connection. -a repeats posts that fail. -w lets one side, c or s,
+   wait for an asynchronous event before it begins. At its end the server waits for EVENTS (more)
+   events. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -28,11 +29,11 @@ struct task {
   unsigned count;
   bool at_once;
   bool again;
-  char waits; /* whose first letter */
+  char waits; /* the first letter of the side that waits */
   unsigned events;
 };
 
-/* Statuses from here on: the errno with which a post failed. */
+/* Statuses from here on contain the errno of a failed post. */
 enum { kRefused = 100 };
 
 static bool is(const struct task* task, const char* name) {
@@ -46,7 +47,7 @@ static int64_t now_ms(void) {
   return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* What one side writes for others to see in place i. */
+/* Returns the byte with which a side fills place i. */
 static char pattern(unsigned i) { return (char)(i + 1); }
 static bool is_filled(const struct side* s, unsigned i) {
   for (size_t at = 0; at < s->size; ++at) {
@@ -89,7 +90,7 @@ static unsigned post(const struct side* s, const struct task* task, unsigned i) 
   }
 }
 
-/* The next completion; false: none came. */
+/* Waits for the next completion. Returns false if none comes. */
 static bool await(const struct side* s, struct ibv_wc* wc) {
   for (const int64_t limit = now_ms() + kLimitMs; now_ms() < limit;) {
     const int n = ibv_poll_cq(s->cq, 1, wc);
@@ -159,10 +160,10 @@ static void be_client(struct side* s, const struct task* task, int fd) {
   print_list("corrupt", corrupt, corrupted);
   print_list("events", events, event_count);
   print_end(s);
-  hear(fd, &word, 1); /* until the server has seen all of it */
+  hear(fd, &word, 1); /* waits until the server has seen everything */
 }
 
-/* Of receives: those that have come, up to so many, or that nothing more comes. */
+/* Waits for `wanted` receives while completions come, takes the rest, and returns their number. */
 static unsigned take_receives(const struct side* s, uint32_t wanted, unsigned* received) {
   unsigned count = 0;
   for (struct ibv_wc wc; count < wanted && await(s, &wc);) {

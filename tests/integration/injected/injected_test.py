@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`verbena fault` on whole programs: which packets are lost follows from the seed.
+"""`verbena fault` on whole programs: the seed decides which packets are lost.
 
     injected_test.py BUILD MESSAGES STEPS [CASE ...]
 """
@@ -17,14 +17,14 @@ import device as devices  # noqa: E402
 import pingpong  # noqa: E402
 
 BUILD = None
-MESSAGES = STEPS = None  # the programs
+MESSAGES = STEPS = None  # the programs of the command line
 LINKS = ("auto", "udp")
 
 
 class Case(unittest.TestCase):
-    """Each test has an emulator of its own."""
+    """The base of the tests. Each has an emulator of its own."""
 
-    emulator = ()  # its options
+    emulator = ()  # options of `verbena up`
 
     def setUp(self):
         self.device = self.enterContext(devices.Emulator(BUILD, *self.emulator))
@@ -38,14 +38,14 @@ class Case(unittest.TestCase):
         return json.loads(self.device.control("status", "--json").stdout)["devices"][0]
 
     def counted(self, traffic="data"):
-        """What the fault has done so far."""
+        """Returns what the fault has done so far."""
         for fault in self.status()["faults"]:
             if fault["traffic"] == traffic:
                 return fault["counters"]
         return None
 
     def messages(self, link, kind, count, size):
-        """Which did not arrive."""
+        """Returns the numbers of the messages that did not arrive."""
         self.device.environment["VERBENA_LINK"] = link
         done = self.device.run([MESSAGES, kind, str(count), str(size)])
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -57,7 +57,7 @@ class Case(unittest.TestCase):
 class Seeds(Case):
     def test_the_same_packets_are_lost_in_every_run_on_both_links(self):
         self.fault("--loss", "5%", "--seed", "7")
-        for size in (64, 5000):  # of one packet, of five
+        for size in (64, 5000):  # one packet, five packets
             lost = self.messages("auto", "uc", 320, size)
             self.assertTrue(5 < len(lost) < 150, lost)
             for run in range(3):
@@ -67,7 +67,7 @@ class Seeds(Case):
         self.assertNotEqual(self.messages("auto", "uc", 320, 5000), lost)
 
     def test_repetitions_change_nothing(self):
-        """Of a reliable queue pair, whose sender goes back as far as it had come, and whose acknowledgements go missing."""
+        """The loss follows the seed even where a reliable sender repeats packets, and acknowledgements are lost."""
         self.fault("--loss", "5%", "--corrupt", "1%", "--seed", "7")
         seen = set()
         for run in range(5):
@@ -114,13 +114,13 @@ class Counters(Case):
         drops = lambda: self.status()["ports"][0]["drops"]  # noqa: E731
         begin = time.monotonic()
         self.fault("--rate", "60kB", "--data")
-        self.assertEqual(self.messages("auto", "rc", 320, 64), [])  # of 84 bytes each
+        self.assertEqual(self.messages("auto", "rc", 320, 64), [])  # the packets have 84 bytes
         self.assertGreater(time.monotonic() - begin, 0.44)
         self.fault("--clear")
         begin = time.monotonic()
         self.fault("--delay", "150ms", "--data")
         self.assertEqual(self.messages("auto", "rc", 1, 64), [])
-        self.assertGreater(time.monotonic() - begin, 0.3)  # there, and the acknowledgement back
+        self.assertGreater(time.monotonic() - begin, 0.3)  # twice: the message and its acknowledgement
         self.fault("--clear")
         self.fault("--corrupt", "20%", "--data")
         self.messages("udp", "uc", 64, 64)
@@ -158,7 +158,7 @@ class Counters(Case):
             time.sleep(0.05)
 
     def test_one_queue_pair(self):
-        """While it lives; and what it met can be read afterwards."""
+        """The fault lasts as long as the queue pair, and its counters can be read afterwards."""
         command = ["ib_write_bw", "-F", "-D", "60", "-p", str(devices.free_port())]
         programs = [self.device.start(command)]
         self.addCleanup(lambda: [(program.kill(), program.communicate()) for program in programs])
@@ -166,7 +166,7 @@ class Counters(Case):
         programs.append(self.device.start([*command, "127.0.0.1"]))
 
         def writers():
-            """The one that sends data; the other only acknowledges it, however many packets that takes."""
+            """Returns the queue pairs that send data; the others only acknowledge, with however many packets."""
             return [qp for context in self.status()["contexts"] for qp in context["qps"] if qp["sent_bytes"] > 1000000]
 
         self.until(lambda: len(writers()) == 1, "it does not write")
@@ -183,7 +183,7 @@ class Counters(Case):
 
 class InForce(unittest.TestCase):
     def test_what_is_sent_after_it_has_returned_meets_it(self):
-        """A first packet: of programs that poll, and of such that sleep."""
+        """The first packet after the command meets the fault, in programs that poll and in programs that sleep."""
         for link in LINKS:
             for options in ((), ("-e",)):
                 with self.subTest(link=link, options=options), pingpong.Game(BUILD, STEPS) as game:
@@ -222,8 +222,9 @@ class Devices(Case):
 
 class Management(Case):
     def rping(self, seconds):
-        """Whether a client of rping connects within that time; it tries again until the server listens. It may exit with 255
-        after all went well, as its event thread may read a channel that its main thread has closed already."""
+        """Returns whether a client of rping connects within that time; it tries again until the server listens. It may
+        exit with 255 after all went well, because its event thread may read a channel that its main thread has closed.
+        """
         port = str(devices.free_port())
         server = self.device.start(["rping", "-s", "-a", "127.0.0.1", "-p", port, "-C", "3"])
         end = time.monotonic() + seconds
@@ -248,10 +249,10 @@ class Management(Case):
         self.assertIsNone(self.counted("data"))
         self.fault("--clear")
         self.assertTrue(self.rping(60))
-        self.fault("--loss", "100%")  # of both
+        self.fault("--loss", "100%")  # data and CM messages
         self.assertFalse(self.rping(3))
         self.fault("--clear")
-        # A lost REQ comes again; a late one is late.
+        # The CM repeats a lost REQ. A late REQ is only late.
         self.fault("--delay", "20ms", "--duplicate", "50%", "--cm")
         self.assertTrue(self.rping(60))
         counted = self.counted("cm")

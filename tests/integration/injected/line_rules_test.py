@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Rules that are about a line, and about what a program calls.
+"""Rules about a line, and about the calls of a program.
 
     line_rules_test.py BUILD EXCHANGE MESSAGES STEPS [CASE ...]
 """
@@ -14,7 +14,7 @@ from ruling import LINKS, Case
 
 
 class Lines(Case):
-    """What cut and rate= do: repetitions meet it, too."""
+    """What cut and rate= do to packets, repetitions included."""
 
     def test_cut_for_good(self):
         for link in LINKS:
@@ -41,7 +41,7 @@ class Lines(Case):
                     self.assertGreater(self.fired()[0], 0)
 
     def test_a_slow_line(self):
-        """Of 80 bytes each, 40 messages: 25 kbit."""
+        """40 messages of 80 bytes each are 25 kbit."""
         for link in LINKS:
             self.inject("rate=100kbit qp=client:1")
             begin = time.monotonic()
@@ -49,7 +49,7 @@ class Lines(Case):
             self.assertGreater(time.monotonic() - begin, 0.25)
             self.all_is_well(ends, 40)
             self.assertEqual(ends["server"]["received"], list(range(40)))
-            self.assertGreaterEqual(self.fired()[0], 40)  # what the sender asks again goes over it, too
+            self.assertGreaterEqual(self.fired()[0], 40)  # packets that the sender repeats go over the line as well
 
     def test_both_links_cut_at_the_same_packet(self):
         seen = set()
@@ -57,14 +57,14 @@ class Lines(Case):
             for link in LINKS:
                 self.inject("cut direction=request opcode=SEND nth=3 unit=message")
                 ends = self.exchange(link, "-t", 15, "-r", 1, "-b", "send", 6, 3000)
-                # Whether the sender hears of the first two depends on when it asks: an acknowledgement may be of several.
+                # One ACK may acknowledge several messages, so the sender may or may not hear of the first two.
                 self.assertIn("RETRY_EXC_ERR", ends["client"]["statuses"][:3])
                 seen.add(tuple(ends["server"]["received"]))
         self.assertEqual(seen, {(0, 1)})
 
 
 class Calls(Case):
-    """Which calls fail with fail=."""
+    """Which calls a rule with fail= makes fail."""
 
     def test_which_call(self):
         rule = "fail=ENOMEM call=ibv_post_send program=client "
@@ -128,14 +128,14 @@ class Calls(Case):
         self.assertEqual(self.exchange("auto", "write", 3, 64)["client"]["statuses"], ["SUCCESS", "ENOMEM", "SUCCESS"])
 
     def test_only_while_the_rule_is_there(self):
-        """And in programs that open the device with it."""
+        """A program that opens the device after the rule is gone is not affected."""
         self.inject("fail=EIO call=ibv_create_qp")
         self.fault("--clear")
         self.all_is_well(self.exchange("auto", "send", 1, 64), 1)
 
 
 class ConnectionCalls(Case):
-    """The same of librdmacm, where the emulator carries the rules out."""
+    """Calls of librdmacm, for which the emulator carries out the rules."""
 
     def setUp(self):
         super().setUp()
@@ -166,7 +166,7 @@ class ConnectionCalls(Case):
                 self.assertEqual(list(self.rules().values()), [(1, 1)])
 
     def test_each_process_counts_its_own(self):
-        self.inject("fail=EIO call=rdma_accept nth=2")  # the client's confirmation is none
+        self.inject("fail=EIO call=rdma_accept nth=2")  # the client's confirmation does not count
         self.is_well("life", 1)
         self.is_well("established", 2)
         self.inject("fail=EIO call=rdma_disconnect nth=2")

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A sender and a receiver in two processes: COUNT messages of SIZE bytes, numbered in their
-   immediate.
+/* A sender and a receiver in two processes: COUNT messages of SIZE bytes, with their numbers as
+   immediate data.
 
        messages uc|rc COUNT SIZE
 
-   Prints which of them did not arrive: "missing 3 17 ...". Initial PSNs are random, as those of
-   most programs. */
+   Prints which messages did not arrive: "missing 3 17 ...". Initial PSNs are random, as in most
+   programs. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 enum { kBatch = 32 };
 
-/* Takes in what comes until the sender says that a batch has left, and nothing more comes. */
+/* Receives until the sender says that a batch has left, and no more comes. */
 static void receive_batch(struct side* s, int fd, char* arrived) {
   const struct timespec pause = {0, 1000000};
   char word;

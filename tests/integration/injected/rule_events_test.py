@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What rules let happen once, at a time after a program has opened the device.
+"""Rules for events that happen once, at a time after a program has opened the device.
 
     rule_events_test.py BUILD EXCHANGE MESSAGES STEPS [CASE ...]
 """
@@ -12,10 +12,10 @@ from ruling import LINKS, Case, devices
 
 
 class Events(Case):
-    """What happens once, at a time after a program has opened the device."""
+    """Events that happen once, at a time after a program has opened the device."""
 
     def start(self, role):
-        """A program that waits for its peer's address, with the device open."""
+        """Starts a program that has opened the device and waits for its peer's address."""
         environment = dict(self.device.environment, VERBENA_ROLE=role)
         program = subprocess.Popen(self.device.wrap([ruling.STEPS, "server"]), env=environment, text=True,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -36,7 +36,7 @@ class Events(Case):
     def test_a_program_is_stopped_and_goes_on(self):
         program = self.start("one")
         done = self.device.control("fault", "--inject", "stop program=one")
-        # It may stop before it can say that the rule is in force.
+        # The program may stop before it can say that the rule is in force.
         self.assertEqual(done.returncode, 0, done.stderr)
         if done.stderr:
             self.assertIn("1 process(es) have not answered", done.stderr)
@@ -58,7 +58,7 @@ class Events(Case):
         self.assertEqual(downed.stdout, "1\n", downed.stderr)
 
     def test_a_queue_pair_fails(self):
-        """As soon as it can send."""
+        """The queue pair fails as soon as it can send."""
         for link in LINKS:
             self.inject("raise=qp-fatal qp=client:1")
             ends = self.exchange(link, "-w", "c", "send", 2, 64)
@@ -90,7 +90,7 @@ class Events(Case):
         self.assertEqual(self.fired(), [0])
 
     def test_the_emulator_is_killed(self):
-        """Of a run of its own: programs get the event, their work is flushed, and nothing is left."""
+        """A run's own emulator is killed: programs get the event, their work is flushed, and nothing is left."""
         private = pathlib.Path(self.device.environment["VERBENA_RUNTIME_DIR"])
         before = sorted(private.iterdir())
         for more, code in (((), 0), (("--require-fired",), 0), (("--require-fired", "--inject", "drop nth=1"), 3)):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Scripted faults (`verbena fault --inject`, `--scenario`) on whole programs, over rings and over UDP: what comes out at both
-ends of each.
+"""Scripted faults (`verbena fault --inject`, `--scenario`) on whole programs, over rings and over UDP: each has a known
+outcome at both ends.
 
     rules_test.py BUILD EXCHANGE MESSAGES STEPS [CASE ...]
 """
@@ -14,7 +14,7 @@ SCENARIOS = ruling.HERE.parent / "scenarios"
 
 
 class Rules(Case):
-    """The conditions."""
+    """The conditions of rules."""
 
     def lost(self, rule, count=40, size=64, kind="uc", link="auto", more=()):
         self.inject(rule, more=more)
@@ -31,7 +31,7 @@ class Rules(Case):
                     self.assertEqual(self.fired(), [len(lost)])
 
     def test_which_packet_of_a_message(self):
-        """Each of them makes an unreliable message be lost as a whole."""
+        """Each of these packets makes an unreliable connection lose its message as a whole."""
         for link in LINKS:
             for rule in ("opcode=SEND_FIRST nth=2", "opcode=SEND_MIDDLE nth=4", "opcode=SEND_MIDDLE msg=2 nth=1",
                          "opcode=SEND_LAST nth=2", "msg=2 first=1", "psn=5", "psn=9"):
@@ -40,7 +40,7 @@ class Rules(Case):
                     self.assertEqual(self.fired(), [1])
 
     def test_which_message(self):
-        """All packets of it that the rule names, or one."""
+        """The rule meets all packets of the message that it names, or one."""
         for link in LINKS:
             for rule, lost, fired in (("nth=2", [1], 5), ("opcode=SEND_MIDDLE first=2", [0, 1], 6), ("every=3", [2, 5], 10),
                                       ("nth=7+", [6, 7], 10), ("opcode=SEND_LAST nth=8", [7], 1), ("nth=9", [], 0)):
@@ -60,7 +60,7 @@ class Rules(Case):
         self.assertEqual(self.fired(), [1, 0])
 
     def test_a_program_by_its_role(self):
-        """As `verbena run --pair` names its two."""
+        """Roles are those that `verbena run --pair` gives to its two programs."""
         self.device.environment["VERBENA_ROLE"] = "sender"
         for rule, fired in (("qp=sender:1", 1), ("program=sender", 1), ("program=receiver", 0)):
             self.inject("drop opcode=SEND nth=1 " + rule)
@@ -96,7 +96,7 @@ class Rules(Case):
     def test_times(self):
         self.assertEqual(self.lost("drop after=100s"), [])
         self.assertEqual(self.lost("drop until=100s nth=2"), [1])
-        # From the moment on when the program opens the device.
+        # The times begin when the program opens the device.
         self.assertEqual(self.lost("drop until=1us"), [])
         self.assertEqual(len(self.lost("drop after=1us")), 40)
 
@@ -126,7 +126,7 @@ class Rules(Case):
 
 
 class Actions(Case):
-    """What becomes of a packet, as both ends see it."""
+    """What a rule does to a packet, as both ends see it."""
 
     def test_lost_and_repeated(self):
         for link in LINKS:
@@ -148,7 +148,7 @@ class Actions(Case):
             self.assertGreaterEqual(self.drops().get("duplicate_request", 0), before + 1)
 
     def test_corrupted(self):
-        """A reliable queue pair repeats what was thrown away; each field has a counter of its own."""
+        """A reliable queue pair repeats a packet that was dropped. Each field has a drop counter of its own."""
         for field, drop in (("icrc", "bad_icrc"), ("opcode", "unknown_opcode"), ("pkey", "pkey_violation"),
                             ("psn", "psn_out_of_sequence")):
             for link in LINKS:
@@ -157,7 +157,7 @@ class Actions(Case):
                     self.inject(f"corrupt={field} opcode=WRITE nth=2")
                     self.all_is_well(self.exchange(link, "write", 3, 64), 3)
                     self.assertEqual(self.fired(), [1])
-                    # A ring cannot break an ICRC: there it loses the packet.
+                    # A ring has no ICRC, so the rule loses the packet there.
                     if (field, link) != ("icrc", "auto"):
                         self.assertGreater(self.drops().get(drop, 0), before)
 
@@ -194,7 +194,7 @@ class Actions(Case):
                             self.assertEqual(server["changed"], [0])
 
     def test_completions(self):
-        """The receiver does without the request, and goes on."""
+        """The receiver never gets the request, and goes on."""
         for link in LINKS:
             for number, status in enumerate(("RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_PROT_ERR",
                                              "BAD_RESP_ERR", "REM_ABORT_ERR", "FATAL_ERR", "RESP_TIMEOUT_ERR", "GENERAL_ERR")):
@@ -233,7 +233,8 @@ class Actions(Case):
                             self.assertEqual(ends["server"]["received"], list(range(int(words[-2]))))
                         self.assertEqual(self.fired(), [1])
                         if kind == "rnr":
-                            # Nothing else made it.
+                            # The drop rule meets only the NAK that the other rule made, so the receiver has sent none
+                            # itself.
                             self.inject("drop opcode=RNR_NAK qp=server:1", f"nak={kind} nth=2 qp=client:1")
                             self.all_is_well(self.exchange(link, *words), int(words[-2]))
                             self.assertEqual(self.fired(), [1, 1])
@@ -274,18 +275,18 @@ class Actions(Case):
             begin = time.monotonic()
             self.all_is_well(self.exchange(link, "-t", 20, "send", 4, 64), 4)
             self.assertGreater(time.monotonic() - begin, 1)
-            self.assertEqual(self.fired(), [1])  # for the others the time has come
+            self.assertEqual(self.fired(), [1])  # later messages come after the time of the rule
 
     def test_all_acknowledgements_of_a_message(self):
         for link in LINKS:
             self.inject("drop direction=response psn=1 attempt=any")
             ends = self.exchange(link, "-t", 8, "-r", 2, "send", 3, 64)
             self.assertEqual(ends["client"]["statuses"], ["SUCCESS", "RETRY_EXC_ERR", "WR_FLUSH_ERR"])
-            self.assertEqual(ends["server"]["received"], [0, 1])  # it came, and nobody heard of it
+            self.assertEqual(ends["server"]["received"], [0, 1])  # message 1 came, but its acknowledgement did not
 
 
 class Refused(Case):
-    """And what is kept, shown and taken away."""
+    """Rules that are refused, and what is kept, shown and removed."""
 
     def refuse(self, *words, code=2):
         done = self.device.control("fault", *words)
@@ -375,7 +376,8 @@ class Refused(Case):
 
 class Scenarios(Case):
     """Classes of failures, each a file with the outcome at both ends as comments: `#: run = ...`, `#: client = ...`.
-    After lists of what such tests elsewhere look at: posts that fail, statuses, queue pairs in error, lines that are cut."""
+    The classes are what such tests elsewhere look at: failing posts, statuses, queue pairs in error, lines that are
+    cut."""
 
     def expected(self, file):
         wanted = {}
@@ -402,7 +404,7 @@ class Scenarios(Case):
                     if "changed" in wanted:
                         self.assertEqual([str(number) for number in server["changed"]], wanted["changed"])
                     for number, least in zip(self.fired(), wanted["fired"], strict=True):
-                        # A sender asks more often than it has retries: "3+".
+                        # A sender may ask more often than it has retries: "3+".
                         self.assertIn(number, range(int(least[:-1]), 100) if least[-1] == "+" else (int(least),))
                     self.assertEqual(client["corrupt"] + server["corrupt"], [])
 

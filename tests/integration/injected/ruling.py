@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What tests of scripted faults share: an emulator each, the programs that meet the rules, and what came out."""
+"""What tests of scripted faults share: an emulator each, the programs that meet the rules, and their outcome."""
 
 import errno
 import json
@@ -12,7 +12,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "provider"))
 import device as devices  # noqa: E402
 
-BUILD = EXCHANGE = MESSAGES = STEPS = None  # of the command line: the programs
+BUILD = EXCHANGE = MESSAGES = STEPS = None  # the programs of the command line
 LINKS = ("auto", "udp")
 
 STATUSES = {0: "SUCCESS", 1: "LOC_LEN_ERR", 2: "LOC_QP_OP_ERR", 4: "LOC_PROT_ERR", 5: "WR_FLUSH_ERR", 7: "BAD_RESP_ERR",
@@ -23,14 +23,14 @@ EVENTS = {1: "QP_FATAL", 2: "QP_REQ_ERR", 3: "QP_ACCESS_ERR", 7: "PATH_MIG_ERR",
 
 
 def word_of_status(status):
-    """Of a completion; from 100 on an errno with which the post failed."""
+    """Returns the name of a completion's status. From 100 on it is the errno with which the post failed."""
     return errno.errorcode[status - 100] if status >= 100 else STATUSES.get(status, status)
 
 
 class Case(unittest.TestCase):
-    """Each test has an emulator of its own."""
+    """The base of the tests. Each has an emulator of its own."""
 
-    emulator = ()  # its options
+    emulator = ()  # options of `verbena up`
 
     def setUp(self):
         self.device = self.enterContext(devices.Emulator(BUILD, *self.emulator))
@@ -41,7 +41,7 @@ class Case(unittest.TestCase):
         return done.stdout
 
     def inject(self, *rules, more=()):
-        """In place of those before."""
+        """Sets these rules in place of earlier ones."""
         self.fault("--clear")
         words = [word for rule in rules for word in ("--inject", rule)]
         return self.fault(*words, *more)
@@ -59,7 +59,7 @@ class Case(unittest.TestCase):
         return self.status()["devices"][0]["ports"][0]["drops"]
 
     def exchange(self, link, *words):
-        """What came out, by side, in words."""
+        """Returns the outcome by side, with names for statuses."""
         self.device.environment["VERBENA_LINK"] = link
         done = self.device.run([EXCHANGE, *(str(word) for word in words)])
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -85,7 +85,7 @@ class Case(unittest.TestCase):
         self.assertEqual((server["corrupt"], server["events"], server["state"]), ([], [], "RTS"))
 
     def messages(self, link, kind, count, size):
-        """Which did not arrive."""
+        """Returns the numbers of the messages that did not arrive."""
         self.device.environment["VERBENA_LINK"] = link
         done = self.device.run([MESSAGES, kind, str(count), str(size)])
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Two processes of one program, a queue pair each, connected over a socket pair. Initial PSNs are
-   random, as those of most programs. */
+/* Two processes of one program with a queue pair each. They exchange addresses over a socket pair.
+   Initial PSNs are random, as in most programs. */
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -15,12 +15,12 @@ struct address {
 };
 
 struct side {
-  /* To be set before it is opened. */
+  /* The caller sets these before open_side(). */
   enum ibv_qp_type type;
-  size_t size; /* of each of kDepth places in memory */
+  size_t size; /* of each of the kDepth places in memory */
   uint8_t timeout, retries, rnr_retries;
   int access;
-  /* Set by open_side(). */
+  /* open_side() sets these. */
   struct ibv_context* context;
   struct ibv_cq* cq;
   struct ibv_qp* qp;
@@ -33,7 +33,7 @@ void die(const char* what) __attribute__((noreturn));
 void tell(int fd, const void* data, size_t size);
 void hear(int fd, void* data, size_t size);
 void open_side(struct side* side, int fd);
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 int post_receive(struct side* side, unsigned place);
-/* Two processes of this one: the first's end of the socket pair, or the second's. */
+/* Forks. Returns each process's end of the socket pair. */
 int fork_sides(int* is_second);
