@@ -15,7 +15,7 @@ from . import parse
 class Row:
     name: str
     unit: str
-    command: str  # of both sides; for the client the server's address is appended
+    command: str  # the same for both sides; for the client the server's address is appended
     figure: object  # output -> number
     link: str = "udp"
     limits: tuple = ()

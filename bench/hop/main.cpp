@@ -23,7 +23,7 @@
 
 namespace {
 
-std::uint32_t message = 8;  // bytes
+std::uint32_t message = 8;  // its length in bytes
 constexpr std::uint32_t kMessageMost = 1 << 20;
 constexpr std::uint32_t kInlineMost = 64;
 constexpr std::uint32_t kReceives = 64;

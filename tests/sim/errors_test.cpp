@@ -64,7 +64,8 @@ TEST(Errors, TheRetryCounterEndsAMessageToADeadPeer) {
   s.left.post(s.left.send(3, 300));
   ASSERT_TRUE(s.pair.run_until([&] { return s.left.sends.size() == 3; }, 20'000'000'000));
   expect_sends(s.left, 1, Status::kRetryExceeded, 3);
-  EXPECT_EQ(s.left.qp().endpoint().port->ack_timeouts.read(), 4u);  // the first and three retries
+  EXPECT_EQ(s.left.qp().endpoint().port->ack_timeouts.read(),
+            4u);  // the first one and three retries
   // Each timeout is 4.096 us * 2^14.
   EXPECT_GE(s.pair.world.now() - began, 4 * 67'000'000u);
   EXPECT_LE(s.pair.world.now() - began, 4 * 68'000'000u);
@@ -262,7 +263,7 @@ TEST(Errors, ARegionWithoutTheRightIsARemoteAccessError) {
     Scene s;
     Request r = s.left.read(3, 8, s.right);
     r.opcode = opcode;
-    r.remote_address = s.right.inbox.address();  // local write only
+    r.remote_address = s.right.inbox.address();  // allows only local writes
     r.remote_key = s.right.inbox.key();
     expect_refused(s, Status::kRemoteAccess, AsyncEvent::kQpAccessError, r);
   }

@@ -44,7 +44,7 @@ TEST(CompletionQueues, ReportOncePerArming) {
     s.run_until_sent(id);
   };
   write(1);
-  EXPECT_EQ(s.pair.a.completion_events(), 0u);  // not armed
+  EXPECT_EQ(s.pair.a.completion_events(), 0u);  // the queue is not armed
   s.left.send_cq().arm(false);
   write(2);
   EXPECT_EQ(s.pair.a.completion_events(), 1u);

@@ -20,7 +20,7 @@ struct TrafficOptions {
   std::uint32_t send_depth = 16;
   std::uint32_t receive_depth = 16;
   std::uint32_t max_sges = 3;
-  std::uint32_t max_packets = 5;  // of a message
+  std::uint32_t max_packets = 5;  // in a message
   std::uint8_t max_rd_atomic = 4;
   std::uint8_t timeout = 14;
   std::uint8_t retry_count = 7;

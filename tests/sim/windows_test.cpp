@@ -326,7 +326,7 @@ TEST(Windows, OfAnUnreliableConnectionKeepNoPaceWhereThereIsRoom) {
       at_once += s.pair.world.now() == start ? 1 : 0;
       return true;
     };
-    constexpr std::uint64_t kMessages = 60;  // of four packets
+    constexpr std::uint64_t kMessages = 60;  // each has four packets
     for (std::uint64_t id = 1; id <= kMessages; ++id) {
       ASSERT_TRUE(s.right.receive(id));
       s.left.post(s.left.send(id, 1000));

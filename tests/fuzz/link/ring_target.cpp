@@ -180,7 +180,7 @@ class Run {
   std::deque<std::vector<std::uint8_t>> waiting_;
   std::size_t waiting_bytes_ = 0;
   std::span<const std::uint8_t> taken_;
-  const std::uint8_t* start_ = nullptr;  // of the packet that was taken last
+  const std::uint8_t* start_ = nullptr;  // start of the packet that was taken last
   std::vector<std::uint8_t> was_taken_;
   std::uint32_t psn_ = 1;
   bool is_sound_ = true;

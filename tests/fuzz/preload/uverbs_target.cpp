@@ -12,7 +12,7 @@ namespace {
 using namespace verbena::preload;
 
 struct Judge {
-  std::size_t attributes;  // in the request
+  std::size_t attributes;  // how many the request has
 
   void operator()(const RefusedRequest& r) const { VERBENA_CHECK(r.code > 0); }
   void operator()(const AreYouThere&) const {}

@@ -122,7 +122,7 @@ class Play {
   void remove(std::uint8_t which) {
     queue::TagOperation op;
     op.opcode = queue::TagOpcode::kDelete;
-    op.handle = gone_;  // of an entry that has left, or of none
+    op.handle = gone_;  // the handle of an entry that has left, or of none
     const std::size_t at = which & 63;
     const bool there = at < entries_.size();
     if (there) {

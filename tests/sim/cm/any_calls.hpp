@@ -27,7 +27,7 @@ class AnyCalls {
 
  private:
   static constexpr std::uint64_t kCalls = 21;    // kinds of calls on an ID
-  static constexpr std::uint32_t kChannels = 4;  // of a host; each of its two processes has two
+  static constexpr std::uint32_t kChannels = 4;  // per host; each of its two processes has two
 
   void step();
   void call_on_id();
@@ -60,7 +60,7 @@ class AnyCalls {
   Random random_;
   World world_;
   std::size_t at_ = 0;  // the host whose programs make the calls
-  std::array<IdHandle, 2> newest_{IdTable::kFirstHandle, IdTable::kFirstHandle};  // of each host
+  std::array<IdHandle, 2> newest_{IdTable::kFirstHandle, IdTable::kFirstHandle};  // per host
   std::uint32_t memberships_ = 0;
   std::uint64_t succeeded_ = 0;
   std::string call_;

@@ -106,7 +106,7 @@ TEST_P(EarlyTest, BeyondTheLimitRequestsAreRefusedAtOnce) {
   for (std::size_t i = 0; i < EarlyRequests::kMaxEarly; ++i) {
     others.push_back(std::make_unique<Client>(a, 2 + i, GetParam()));
     others.back()->connect(b.ports.default_port_address(), 0x9000 + static_cast<std::uint32_t>(i));
-    others.back()->run(world.now);  // route
+    others.back()->run(world.now);  // resolves the route
   }
   const TimeNs end = world.now + EarlyRequests::kListenPatience / 2;
   do {

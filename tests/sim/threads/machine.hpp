@@ -64,7 +64,7 @@ struct Thread {
   State state = State::kReady;
   std::size_t processor = 0;
   std::uint64_t sleeps = 0;  // counts sleeps, which tells them apart
-  TimeNs slice_rest = 0;     // of a thread that was pushed aside, or that pushes in
+  TimeNs slice_rest = 0;     // left for a thread that was pushed aside, or that pushes in
   TimeNs pushes_next = 0;    // the earliest time at which it pushes in again
   std::span<Awaited> awaited;
   TimeNs slack = 50'000;

@@ -361,7 +361,7 @@ TEST_P(ChannelEventsTest, AnswersAreOutdatedByACommandAndByTheNextEvent) {
   EXPECT_EQ(a_.cm.connect(world_.now, kChannel, id, param(0x4001), Ece{}), 0);
   world_.step();
   EXPECT_TRUE(is_current());
-  destroy(b_, world_.now, listener, 0);  // and the request with it
+  destroy(b_, world_.now, listener, 0);  // destroys the request as well
   world_.step();
   active_.lay_out();
   EXPECT_FALSE(is_current());

@@ -14,7 +14,7 @@ namespace verbena::ack_requests {
 namespace {
 
 constexpr std::uint32_t kMtu = 4096;
-constexpr std::uint32_t kMost = 15;  // in a batch
+constexpr std::uint32_t kMost = 15;  // packets in a full batch
 
 // The window is 64 packets. Half of it is sent without an ACK request in between.
 class AckRequests : public TwoHosts {

@@ -14,7 +14,7 @@ namespace {
 using device::Acknowledge;
 
 constexpr std::uint32_t kPackets = 16;
-constexpr std::uint32_t kMost = 15;  // in a datagram
+constexpr std::uint32_t kMost = 15;  // packets in a full datagram
 
 class Rest : public TwoHosts {
  protected:

@@ -90,7 +90,7 @@ TEST_F(EventJournalTest, OneQuestionOfAReaderAtATime) {
   EXPECT_EQ(refusal(reader, 2), EBUSY);
 }
 
-// However fast a program asks, a question is never handled within another question.
+// While a question waits, others are handled, but not within each other, however fast they come.
 TEST_F(EventJournalTest, QuestionsThatWaitAreNotHeardWithinEachOther) {
   constexpr int kQuestions = 50;
   const Client context = connect_context();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How many questions to other contexts may wait, who may answer them, and what happens to them when
-// a client goes.
+// How many questions to other contexts may wait, which may answer them, and what happens to them
+// when a client goes.
 #include "questions.hpp"
 
 #include "client_fixture.hpp"

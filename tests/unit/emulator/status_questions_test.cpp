@@ -164,7 +164,7 @@ TEST_F(StatusQuestionsTest, AStoppedContextDelaysTheAnswerByTheDeadline) {
   EXPECT_EQ(told(asker), All(0, false));
   reactor_.advance(1);
   EXPECT_EQ(told(asker), All(1, true));
-  report(stopped, 1);  // too late
+  report(stopped, 1);  // this comes too late
   EXPECT_TRUE(hears_nothing(asker));
 }
 

@@ -56,7 +56,7 @@ TEST(Fate, StrikesAsOftenAsItSays) {
     EXPECT_LE(fate.delay_ns, 10'000u);
   }
   EXPECT_NEAR(dropped, 4000, 400);
-  EXPECT_NEAR(corrupted, 3200, 400);  // of the packets that are not lost
+  EXPECT_NEAR(corrupted, 3200, 400);  // counts only packets that are not lost
   EXPECT_NEAR(doubled, 4000, 400);
   EXPECT_NEAR(reordered, 4000, 400);
 }

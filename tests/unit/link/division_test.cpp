@@ -91,7 +91,7 @@ TEST_F(DivisionOfSegments, IsWhatTheKernelSays) {
 // Divisions of bundles and (for every second seed) of segments.
 class AnyDivision : public Division, public ::testing::WithParamInterface<std::uint64_t> {
  protected:
-  // With all identifications accepted, one fits a damaged packet once in 2^16 (wire/README.md).
+  // If all identifications were accepted, one damaged packet in 2^16 would pass (wire/README.md).
   AnyDivision() : Division({.grh_from_port = GetParam() % 2 == 0, .ids_accepted = 128}) {}
 
   std::vector<std::size_t> draw_lengths() {

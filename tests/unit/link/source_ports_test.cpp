@@ -77,7 +77,7 @@ TEST(SourcePorts, AreFreeAgainAtItsEnd) {
   EXPECT_EQ(bind_to(own_address(), port), 0);
 }
 
-// A device's sockets, and who may send to them.
+// A device's sockets, and which sockets may send to them.
 class SenderRuleTest : public ::testing::Test {
  protected:
   void open(bool has_foreign_peers, const IpAddress& local = own_address(),

@@ -102,7 +102,7 @@ class Driven1 final : public Driven {
  private:
   control::UniqueFd packets_;
   control::UniqueFd nudges_;
-  std::atomic<std::uint64_t> prepared_{0};  // how often it prepared to sleep on packets
+  std::atomic<std::uint64_t> prepared_{0};  // how often the thread prepared to sleep on packets
   mutable std::atomic<std::uint64_t> turns_{0};
   mutable std::mutex lock_;
   std::condition_variable changed_;
@@ -354,7 +354,7 @@ TEST(Progress, MindsDeadlinesOnlyWhileAReaderIsBlocked) {
   Progress progress(driven);
   ASSERT_EQ(progress.start(), 0);
   ASSERT_TRUE(progress.begin_blocked_read(0));
-  for (int i = 0; i < 2; ++i) driven.await_deadline(progress);  // one may be on its way
+  for (int i = 0; i < 2; ++i) driven.await_deadline(progress);  // a preparation may be under way
   const std::uint64_t before = driven.prepared();
   for (int i = 0; i < 50; ++i) driven.await_deadline(progress);
   EXPECT_EQ(driven.prepared(), before);

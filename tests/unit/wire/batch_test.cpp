@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kWithReth = 4096 + 28;  // the first packet of a WRITE
 constexpr std::size_t kInside = 4096 + 12;    // the others
-constexpr std::size_t kPackets = 16;          // of a message of 64 KiB
+constexpr std::size_t kPackets = 16;          // a message of 64 KiB
 
 class BatchTest : public ::testing::Test {
  protected:
