@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What `cmake --install` makes works from where it is put, for any user.
+"""What `cmake --install` makes works in the folder where it is put, for any user.
 
-install_test.py BUILD
+    install_test.py BUILD
 """
 
 import os
@@ -95,7 +95,7 @@ class Installed(unittest.TestCase):
             self.assertEqual(done.stdout.splitlines()[-1], "1")
 
     def test_driver_file(self):
-        """In /etc/libibverbs.d it takes the place of RDMAV_DRIVERS: as any provider's does."""
+        """In /etc/libibverbs.d the file replaces RDMAV_DRIVERS, like any provider's driver file."""
         driver = self.prefix / "etc/libibverbs.d/verbena.driver"
         preload = next(self.prefix.glob("lib/**/libverbena-preload.so"))
         name = driver.read_text().split()[1]
@@ -111,7 +111,7 @@ class Installed(unittest.TestCase):
         self.assertIn("PORT_ACTIVE", done.stdout, done.stderr)
 
     def project(self, text):
-        """Configures a project that consists of these lines, for one who has installed us."""
+        """Configures a project of these lines, as a user who has installed Verbena does."""
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.device.folder))
         folder.chmod(0o777)
         (folder / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(stranger NONE)\n" + text)
@@ -145,7 +145,7 @@ class Installed(unittest.TestCase):
         self.assertIn("PORT_ACTIVE", done.stdout, done.stderr)
 
     def test_systemd_unit(self):
-        """What systemd would start stays, serves, and ends well when it is told to."""
+        """The command that systemd would start keeps running, serves, and ends well when it is told to."""
         unit = (self.prefix / "lib/systemd/user/verbena.service").read_text()
         command = re.search("^ExecStart=(.*)$", unit, re.MULTILINE)[1]
         self.assertTrue(command.startswith(f"{self.prefix}/bin/verbena up --foreground"), command)
@@ -160,7 +160,7 @@ class Installed(unittest.TestCase):
         self.assertEqual(daemon.wait(LIMIT), 0)
 
     def test_stripped(self):
-        """cmake --install --strip: a twentieth of the size, and it works."""
+        """What `cmake --install --strip` installs has a twentieth of the size, and it works."""
         prefix = pathlib.Path(self.folder, "stripped")
         subprocess.run(["cmake", "--install", BUILD, "--strip", "--prefix", prefix], check=True, capture_output=True,
                        timeout=LIMIT)
@@ -171,8 +171,8 @@ class Installed(unittest.TestCase):
             self.assertIn("PORT_ACTIVE", device.run(["ibv_devinfo"]).stdout)
 
     def test_no_younger_c_library_is_needed(self):
-        """The package is made for Debian 11's, 2.31. What its compiler's libraries take from younger ones the package brings
-        itself; of what moved to another place, 2.31 has the old one."""
+        """The package is made for the C library of Debian 11, 2.31. What the compiler's libraries need of later
+        versions comes with the package. Symbols that only moved to another library are in 2.31 as well."""
         brought = {"__libc_single_threaded", "arc4random", "_dl_find_object"}
         for file in (*self.prefix.glob("bin/verbena*"), *self.prefix.glob("lib/**/libverbena-*.so")):
             if file.is_symlink():
@@ -183,7 +183,7 @@ class Installed(unittest.TestCase):
                 self.assertTrue(int(minor) <= 31 or moved or name in brought, f"{file}: {name} is of 2.{minor}")
 
     def test_two_installations(self):
-        """A program that one shows its device to does not get the other's libraries too."""
+        """A program that sees the device of one installation does not get the libraries of the other too."""
         other = pathlib.Path(self.folder, "other")
         subprocess.run(["cmake", "--install", BUILD, "--prefix", other], check=True, capture_output=True, timeout=LIMIT)
         done = self.shell('eval "$("$1" env)"; LD_PRELOAD="$LD_PRELOAD:/else/where.so" '
@@ -193,7 +193,7 @@ class Installed(unittest.TestCase):
         self.assertIn(f"LD_PRELOAD='{preload}:/else/where.so'", done.stdout)
         self.assertIn(f"RDMAV_DRIVERS='{preload.parent}/libverbena'", done.stdout)
         script = shutil.copy(HERE / "own_libraries.py", self.folder)
-        # However the names are separated: a verbs program has the parts of that one alone.
+        # Whatever separates the names, a verbs program has only the libraries of this installation.
         done = self.shell('eval "$("$1" env)"; LD_PRELOAD="libm.so.6 $LD_PRELOAD" RDMAV_DRIVERS="verbena;$RDMAV_DRIVERS" '
                           f"exec {other}/bin/verbena run -- /usr/bin/python3 {script}")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -203,7 +203,7 @@ class Installed(unittest.TestCase):
         self.assertEqual(len(libraries), 2, libraries)
 
     def test_an_emulator_in_a_shell_that_sees_devices(self):
-        """It is not shown its own."""
+        """The emulator itself does not load the preload library."""
         self.device.control("down")
         words = ["sh", "-c", 'eval "$("$1" env)"; exec "$1" up --foreground --fabric "$2"', "sh", self.device.verbena,
                  self.device.fabric]
@@ -232,7 +232,7 @@ class Installed(unittest.TestCase):
             self.assertRegex(page, rf"(?<![\w-]){re.escape(word)}(?![\w-])", word)
 
     def test_staged_installation(self):
-        """DESTDIR, as packagers use it: the paths inside are those of the final place."""
+        """With DESTDIR, as packagers use it, the paths in the files are those of the final place."""
         staged = pathlib.Path(self.folder, "staged")
         subprocess.run(["cmake", "--install", BUILD, "--prefix", "/usr"], env={**os.environ, "DESTDIR": str(staged)},
                        check=True, capture_output=True, timeout=LIMIT)

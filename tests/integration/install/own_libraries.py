@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A verbs program: prints the first device's name, then each library of Verbena's that it has loaded."""
+"""A verbs program that prints the first device's name, then each library of Verbena that it has loaded."""
 
 import ctypes
 import pathlib

@@ -3,7 +3,7 @@
 """The packages that scripts/package makes of a build tree, without another compilation: what is in them, that they are
 the same twice, and that the tarball works where it is unpacked.
 
-package_test.py BUILD
+    package_test.py BUILD
 """
 
 import io
@@ -102,7 +102,7 @@ class Packages(unittest.TestCase):
             self.assertIn(line + "\n", said)
 
     def test_the_deb_has_the_fixture_of_pytest(self):
-        """As the system's Python finds it, without pip."""
+        """The system's Python finds the fixture without pip."""
         tree = self.folder / "installed"
         subprocess.run(["dpkg-deb", "--extract", self.deb(), tree], check=True)
         tests = self.folder / "tests"
