@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The GitHub action and the GitLab template: their scripts as they stand, in folders and files like those of a runner.
+"""The GitHub action and the GitLab template: their scripts run unchanged, in folders and files like those of a runner.
 
-ci_test.py PREFIX
+    ci_test.py PREFIX
 """
 
 import hashlib
@@ -25,7 +25,7 @@ PREFIX = None
 class Case(KitCase):
     @classmethod
     def setUpClass(cls):
-        """The tarball, in the form of scripts/package."""
+        """Makes a tarball in the form of scripts/package."""
         cls.top = tempfile.TemporaryDirectory(prefix="verbena-kits-ci-")
         cls.package = pathlib.Path(cls.top.name, "verbena-0-linux.tar.gz")
         subprocess.run(["tar", "-czf", cls.package, "--transform", "s,^prefix,verbena-0-linux,", "prefix"],
@@ -67,7 +67,7 @@ class Scripts(Case):
         done = self.run_script("setup.sh", "--prefix", self.prefix, "--package", self.package)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"^verbena \d+\.\d+\.\d+\n$")
-        # What a cache has brought is taken.
+        # setup.sh takes what a cache has brought.
         done = self.run_script("setup.sh", "--prefix", self.prefix, "--package", "/no/such/package")
         self.assertEqual(done.returncode, 0, done.stderr)
 
@@ -92,7 +92,7 @@ class Scripts(Case):
         self.assertIn("setup.sh: cannot fetch file:///no/such/file\n", done.stderr)
 
     def test_setup_compiles_a_clone(self):
-        """The steps, with a clone that has little to compile."""
+        """setup.sh takes the steps of a build; the clone here has little to compile."""
         clone = self.folder / "clone"
         (clone / "scripts").mkdir(parents=True)
         (clone / "scripts/deps").write_text('#!/bin/sh\ntest "$*" = build\n')
@@ -137,12 +137,12 @@ class Scripts(Case):
 
 
 class Job(Case):
-    """The steps of action.yml that are scripts, as GitHub runs them. Other people's actions are left out."""
+    """Runs the steps of action.yml that are scripts, as GitHub runs them. Actions of other projects are left out."""
 
     def setUp(self):
         super().setUp()
         self.action = yaml.safe_load((ROOT / "action.yml").read_text())
-        # The action is fetched to a folder of its own.
+        # GitHub fetches an action to a folder of its own.
         self.at = self.folder / "actions/verbena"
         shutil.copytree(CI, self.at / "kits/ci")
         for name in ("GITHUB_ENV", "GITHUB_PATH"):
@@ -158,7 +158,7 @@ class Job(Case):
         return text
 
     def wanted(self, condition, inputs, failed):
-        """Of `if:`, as far as action.yml goes: == and != of an input, failure(), && and ||."""
+        """Evaluates `if:` as far as action.yml uses it: == and != of an input, failure(), && and ||."""
         if "failure()" not in condition and failed:
             return False
         python = condition.replace("||", "or").replace("&&", "and").replace("failure()", str(failed))
@@ -230,7 +230,7 @@ class Job(Case):
     def test_without_a_package_it_is_compiled_and_cached(self):
         said, ran, failed = self.use()
         self.assertEqual((ran[:2], failed), (["cache", "setup"], True))
-        self.assertEqual(said, f"setup.sh: {self.at} is no clone of Verbena\n")  # only a part of one stands there
+        self.assertEqual(said, f"setup.sh: {self.at} is no clone of Verbena\n")  # the folder has only a part of a clone
         cache = next(step for step in self.action["runs"]["steps"] if step["id"] == "cache")
         self.assertEqual(self.valued(cache["with"]["path"], {}), str(self.prefix))
 
@@ -243,7 +243,7 @@ class GitLab(Case):
         self.environment["CI_PROJECT_DIR"] = str(self.folder)
 
     def run_job(self, script, **variables):
-        """before_script and script are one shell, after_script is another one."""
+        """Runs a job: before_script and script share a shell, after_script has another one."""
         values = {**self.job["variables"], **variables}
         values = {name: value.replace("$CI_PROJECT_DIR", str(self.folder)) for name, value in values.items()}
         done = self.shell("\n".join([*self.job["before_script"], script]), **values)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The sample projects below examples/, and what verbena_add_test and verbena/gtest.hpp do in small ones, built against an
-installed prefix as a user builds them.
+"""The projects in examples/, and small projects that use verbena_add_test and verbena/gtest.hpp. Each is built against
+an installed prefix, as a user builds it.
 
-examples_test.py PREFIX
+    examples_test.py PREFIX
 """
 
 import re
@@ -41,7 +41,7 @@ class Case(KitCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def ctest(self, *words):
-        """{test: (whether it passed, its output)}"""
+        """Runs ctest. Returns {test: (whether it passed, its output)}."""
         done = self.command("ctest", "--test-dir", self.build, "-V", *words)
         results = {name: result.strip() == "Passed" for name, result in
                    re.findall(r"Test +#\d+: (\S+) \.+ *(?:\*\*\*)?(\w+)", done.stdout)}
@@ -85,7 +85,7 @@ class RcBug(Case):
         self.assertIn("fired once, of 1 that it names", results["lost_ack_careful"][1])
 
     def test_a_scenario_that_meets_nothing(self):
-        """Ten messages have no acknowledgement of a hundredth."""
+        """Ten messages have no hundredth acknowledgement, so the rule never meets a packet."""
         source = self.folder / "source"
         shutil.copytree(ROOT / "examples/rc_bug", source)
         scenario = source / "lost_ack.toml"
@@ -99,7 +99,7 @@ class RcBug(Case):
 
 
 class AddTest(Case):
-    """verbena_add_test, where something is wrong or left out."""
+    """verbena_add_test with mistakes, or with arguments left out."""
 
     HEAD = """
         cmake_minimum_required(VERSION 3.25)
@@ -151,7 +151,7 @@ class AddTest(Case):
             self.assertIn(rule, results["ruled"][1])
 
     def test_words_that_hold_anything(self):
-        """Semicolons separate commands of the shell, empty words stay, and a target's path may have blanks."""
+        """A command of the shell may have semicolons, an empty word stays, and a target's path may have blanks."""
         self.build = self.folder / "with blanks"
         self.built(self.write(cmake="""
             cmake_minimum_required(VERSION 3.25)
@@ -182,7 +182,8 @@ class AddTest(Case):
 
 class Header(Case):
     def test_what_it_says(self):
-        """Assertions that hold and that fail, the scope of faults, and a preload library that is not loaded."""
+        """verbena/gtest.hpp: assertions that hold and that fail, the scope of faults, and a preload library that is not
+        loaded."""
         source = self.write(cmake="""
             cmake_minimum_required(VERSION 3.25)
             project(small CXX)

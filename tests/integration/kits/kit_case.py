@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the tests of the kits begin with: folders whose emulators have ended before they are removed."""
+"""The base of the tests of the kits: folders that are removed only after their emulators have ended."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ LIMIT = 120
 
 
 def emulators_of(folder):
-    """Processes of emulators whose runtime directory is below that folder."""
+    """Returns the processes of emulators whose runtime directory is below that folder."""
     found = []
     for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -36,7 +36,7 @@ class KitCase(unittest.TestCase):
         self.folder = self.new_folder()
 
     def new_folder(self):
-        """With a short name, as runtime directories with sockets will be below it."""
+        """Returns a folder with a short name, because paths of sockets below it must be short."""
         folder = self.enterContext(tempfile.TemporaryDirectory(prefix="vk-"))
         self.addCleanup(self.until, lambda: not emulators_of(folder), "an emulator has not ended")
         return pathlib.Path(folder)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The pytest plugin, from its wheel: what the fixture does, what a failure leaves, and what is said when it cannot work.
+"""The pytest plugin, from its wheel: what the fixture does, what a failure leaves, and what is said when it cannot
+work.
 
-pytest_test.py PREFIX
+    pytest_test.py PREFIX
 """
 
 import base64
@@ -134,7 +135,7 @@ class Fixture(Case):
         self.assertFalse([*self.folder.glob("verbena-*"), *self.folder.glob("run/*")])
 
     def test_pairs_and_rules(self):
-        """rdma_cm's ports are the emulator's own: what other tests listen at is no matter."""
+        """The ports of rdma_cm are the emulator's own, so it does not matter on which ports other tests listen."""
         self.write('''
             import pytest
             import verbena_pytest
@@ -306,7 +307,7 @@ class Failures(Case):
         self.assertIn("two/test_it.py::test_it[b/x]", kept)
 
     def test_where_nothing_can_be_kept(self):
-        """The other tests go on."""
+        """If nothing can be kept, the other tests go on."""
         self.write(textwrap.dedent(ONE_FAILS) + "def test_another(verbena): pass\n")
         self.write("", "file")
         done = self.pytest("--verbena-artifacts", "file/folder")
