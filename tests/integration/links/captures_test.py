@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`verbena capture` beside programs of rdma-core and perftest: what is in the file, as tshark reads
-it, and that no reader of it, and no disk, ever holds a program up.
+"""`verbena capture` beside programs of rdma-core and perftest: tshark reads the file, and neither a reader of the file
+nor a disk ever delays a program.
 
     captures_test.py BIN
 """
@@ -31,7 +31,7 @@ class Packet:
 
 
 def packets_in(path):
-    """What tshark reads, which must find nothing wrong."""
+    """Returns the packets that tshark reads. tshark must find nothing wrong."""
     words = ["tshark", "-r", path, "-T", "fields"]
     for field in FIELDS:
         words += ["-e", field]
@@ -43,7 +43,7 @@ def packets_in(path):
 
 
 def statistics_in(path):
-    """Of each interface's last statistics (received, dropped), by its name."""
+    """Returns the last statistics (received, dropped) of each interface, by its name."""
     names, statistics = [], {}
     with open(path, "rb") as file:
         data = file.read()
@@ -69,7 +69,7 @@ class CapturesTest(Pairs):
     devices = ["--device", "verbena0", "--device", "other"]
 
     def capture(self, *words, before=None, **more):
-        """Started, and at it."""
+        """Starts a capture, and returns once it runs."""
         process = subprocess.Popen([pairs.BIN + "/verbena", "capture", *words], env=self.env,
                                    stderr=subprocess.PIPE, text=True, preexec_fn=before, **more)
         self.addCleanup(process.stderr.close)
@@ -84,7 +84,7 @@ class CapturesTest(Pairs):
 
     @contextlib.contextmanager
     def captured(self, *words):
-        """Yields the file's path; it is complete behind the block."""
+        """Yields the file's path. After the block the file is complete."""
         path = self.dir + "/packets.pcapng"
         process = self.capture(path, *words)
         yield path
@@ -106,7 +106,7 @@ class CapturesTest(Pairs):
                 for side in sides:
                     name = f"ibv_rc_pingpong[{side.pid}]"
                     sent = [p for p in packets if p.interface == name]
-                    # A loaded machine repeats some.
+                    # On a loaded machine some packets are repeated.
                     self.assertEqual(len({p.psn for p in sent if p.opcode == SEND_ONLY}), count, link)
                     other = next(s.pid for s in sides if s is not side)
                     self.assertRegex(sent[0].comment, rf"^QP 0x\w+ of ibv_rc_pingpong\[{side.pid}\] to "
@@ -142,7 +142,7 @@ class CapturesTest(Pairs):
             self.assertEqual(sent, received)
 
     def test_one_device(self):
-        """Also what comes to it from another device, which is not recorded where it is sent."""
+        """The capture also has packets from another device to this one, although the other device is not captured."""
         for link in ("udp", "auto"):
             with self.captured("--device", "other") as path:
                 self.ends_well(*self.pair(link, "ibv_rc_pingpong", "-d", "verbena0", "-n", "10"))
@@ -172,7 +172,7 @@ class CapturesTest(Pairs):
             self.assertEqual(self.verbena("fault", "--loss", "20%", "--corrupt", "20%").returncode, 0)
             self.addCleanup(self.verbena, "fault", "--clear")
             with self.captured() as path:
-                # One may lose the last acknowledgement, and find nobody left to ask again.
+                # A side may lose its last acknowledgement after its peer has ended, and fail.
                 for side in self.pair(link, "ibv_rc_pingpong", "-s", "64", "-n", "50"):
                     side.communicate(timeout=LIMIT)
             self.assertEqual(self.verbena("fault", "--clear").returncode, 0)
@@ -181,7 +181,7 @@ class CapturesTest(Pairs):
             damaged = [p for p in packets if "damaged by an injected fault" in p.comment]
             self.assertGreater(len(lost), 5)
             self.assertGreater(len(damaged), 5)
-            # All but the last came again.
+            # All lost packets but the last came again.
             taken = {(p.destination, p.psn) for p in lost + damaged if p.opcode == SEND_ONLY}
             arrived = {(p.destination, p.psn) for p in packets if "fault" not in p.comment}
             self.assertLessEqual(len(taken - arrived), 1)
@@ -196,7 +196,7 @@ class CapturesTest(Pairs):
                 self.ends_well(*self.pair(link, "ibv_rc_pingpong", "-s", "64", "-n", "10"))
             self.assertEqual(self.verbena("fault", "--clear").returncode, 0)
             comments = [p.comment for p in packets_in(path)]
-            # On each side.
+            # The programs send one such packet on each side.
             self.assertEqual(sum("lost: an injected fault" in comment for comment in comments), 2)
             self.assertEqual(sum("by an injected rule" in comment for comment in comments), 4)
 
@@ -231,7 +231,7 @@ class CapturesTest(Pairs):
         reader.stdin.close()
         self.assertEqual(reader.wait(LIMIT), 0)
         self.assertEqual(capture.wait(LIMIT), 0)
-        # And the next one may begin.
+        # After that another capture may begin.
         with self.captured():
             pass
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs of rdma-core and perftest over each link: which one carries them, that `verbena status`
-says so, and that a peer that is killed or lies harms nobody else.
+"""Programs of rdma-core and perftest over each link: which link carries them, that `verbena status` shows it, and that
+a peer that is killed or lies harms no other program.
 
     links_test.py BIN
 """
@@ -43,7 +43,7 @@ class LinksTest(Pairs):
             self.ends_well(*self.pair("auto", program, "-n", "200"))
 
     def test_who_sends_nothing_has_no_ring(self):
-        """Two that have connected: none before the first post, one for what follows."""
+        """Two connected programs have no ring before the first post, and have one for what follows."""
         sides = [subprocess.Popen([pairs.BIN + "/verbena", "run", "--", pairs.BIN + "/steps", "-n", "20000", "-s", "connected", side],
                                   env=self.env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
                  for side in ("server", "client")]
@@ -79,7 +79,7 @@ class LinksTest(Pairs):
             self.ends_well(*self.pair("auto", test, "-F", "-a", "-n", "50"))
 
     def test_large_reads_arrive_whole(self):
-        # The server READs what the client compares with what it WRITEs back.
+        # The server READs the client's data and WRITEs it back, and the client compares both.
         self.rping("auto", "-a", "127.0.0.1", "-S", "65000", "-V", count=50)
 
     def test_captures_see_packets_as_a_network_carries_them(self):
@@ -112,7 +112,8 @@ class LinksTest(Pairs):
             self.assertEqual(text.count("VERBENA_LINK=mail is none of udp, shm and auto"), 1, text)
 
     def end_early(self, server, client):
-        """SIGALRM is the clock of perftest's -D: it begins to measure at the first, and ends at the third."""
+        """Ends perftest early. SIGALRM is the clock of its -D: the measurement begins at the first and ends at the
+        third."""
         self.assertIsNone(client.poll())
         self.until(lambda: client.poll() is not None or client.send_signal(signal.SIGALRM), "it goes on")
         self.ends_well(server, client)
@@ -124,14 +125,14 @@ class LinksTest(Pairs):
             self.until(lambda: self.links().count("ring") == 4, f"no rings: {self.links()}")
             processes[victim].send_signal(signal.SIGKILL)
             survivor = processes[1 - victim]
-            # It is told by its TCP connection or by its queue pair; what counts is that it ends.
+            # The survivor learns of it by its TCP connection or by its queue pair. In either case it must end.
             survivor.communicate(timeout=LIMIT)
             self.assertNotEqual(survivor.returncode, 0)
             processes[victim].communicate()
         self.end_early(*bystanders)
 
     def test_a_peer_that_is_held_up_for_longer_than_the_retries_loses_nothing(self):
-        """What a scheduler may do to a process, and what an adapter does not notice."""
+        """A scheduler may hold up a process like this, and with an adapter no peer would notice."""
         for link, program in (("auto", "ib_write_bw"), ("shm", "ib_send_bw")):
             server, client = self.pair(link, program, "-F", "-D", "4")
             self.until(lambda: self.links() == ["ring", "ring"], f"no rings: {self.links()}")
@@ -155,7 +156,7 @@ class LinksTest(Pairs):
 
 
 def frame_lengths(file):
-    """Of the packets in a capture that may still grow."""
+    """Returns the lengths of the packets in a capture that may still grow."""
     content = pathlib.Path(file).read_bytes()
     lengths, at = [], 0
     while at + 12 <= len(content):
@@ -167,7 +168,7 @@ def frame_lengths(file):
 
 
 def spoil_rings(pid):
-    """Writes over all rings that a process has mapped, as that process itself could."""
+    """Overwrites all rings that a process has mapped, as that process itself could."""
     found = 0
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "r+b", 0) as memory:
         for line in maps:

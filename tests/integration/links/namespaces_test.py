@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs in network namespaces of their own, as containers have them, on one emulator in a third:
-what goes by UDP is sent from the emulator's namespace, where alone its addresses are.
+"""Programs in network namespaces of their own, as in containers, on one emulator in a third namespace. What goes by UDP
+is sent from the emulator's namespace, because only that one has the devices' addresses.
 
     namespaces_test.py BIN
 """
@@ -18,8 +18,8 @@ EMULATOR, SERVER, CLIENT = range(3)
 
 
 class NamespacesTest(Pairs):
-    """Between the programs' namespaces there is a wire, for their TCP connection; to the emulator's
-    there is none."""
+    """A wire between the namespaces of the programs carries their TCP connection. None leads to the emulator's
+    namespace."""
 
     devices = ["--roce", "10.20.30.1", "--roce", "fd00:20:30::1", "--device", "roce4", "--device", "roce6", "--device", "ib"]
 
@@ -62,7 +62,7 @@ class NamespacesTest(Pairs):
                               env=cls.env, capture_output=True, text=True, timeout=LIMIT, check=False)
 
     def apart(self, link, program, *options, client=()):
-        """A server and its client, each in its namespace, until both end well."""
+        """Runs a server and its client, each in its namespace, until both end well."""
         port = str(random.randrange(20000, 32000))
         server = self.start(link, [program, *options, "-p", port], within=self.within(SERVER))
         self.until(lambda: pairs.listens(port, server.pid) or server.poll() is not None,

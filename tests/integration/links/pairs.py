@@ -11,7 +11,8 @@ import time
 import unittest
 
 LIMIT = 30
-BIN = None  # the folder of the programs
+# Returns whether a process in the network namespace of `pid` listens on this TCP port, without connecting to it.
+BIN = None
 
 
 def listens(port, pid="self"):
@@ -28,7 +29,7 @@ def listens(port, pid="self"):
 
 
 class Pairs(unittest.TestCase):
-    devices = []  # more words of `verbena up`
+    devices = []  # more options of `verbena up`
 
     @classmethod
     def setUpClass(cls):
@@ -71,7 +72,7 @@ class Pairs(unittest.TestCase):
         return process
 
     def pair(self, link, *command, ends=((), ())):
-        """Server and client of one program, started; `ends` are options that only one of them has."""
+        """Starts server and client of a program. `ends` has options for one side only."""
         port = random.randrange(20000, 32000)
         command = [*command, "-p", str(port)]
         server = self.start(link, [*command, *ends[0]])
@@ -84,8 +85,8 @@ class Pairs(unittest.TestCase):
             process.communicate()
 
     def rping(self, link, *options, count, within=((), ())):
-        """Both sides of it. The client tries again until the server listens. What it has printed counts: its event thread may
-        read a channel that its main thread has closed already, and then it exits with 255 after all went well."""
+        """Runs both sides of rping. The client tries again until the server listens. The output decides: rping may exit
+        with 255 after all went well, because its event thread may read a channel that its main thread has closed."""
         common = ["-p", str(random.randrange(20000, 32000)), "-C", str(count), *options]
         server = self.start(link, ["rping", "-s", *common], within=within[0])
         texts = []
@@ -103,7 +104,7 @@ class Pairs(unittest.TestCase):
         self.ends_well(server)
 
     def until(self, condition, what):
-        """Waits for another process to have done something that sends no word."""
+        """Waits until another process has done something that it does not announce."""
         end = time.monotonic() + LIMIT
         while not condition():
             self.assertLess(time.monotonic(), end, what)
@@ -111,7 +112,7 @@ class Pairs(unittest.TestCase):
 
     def ends_well(self, *processes):
         texts = [p.communicate(timeout=LIMIT)[0] for p in processes]
-        # Why one ended badly, often the other says.
+        # Often the other side's output says why one side failed.
         for process in processes:
             self.assertEqual(process.returncode, 0, "\n".join(texts))
         return texts

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs of perftest and rdma-core with a plugin that is built with ThreadSanitizer, over each link: what the
-application's threads and the plugin's share, they share in order. Not programs that send what they receive into at the
-same time (ibv_srq_pingpong does, by its 16 queue pairs): those race as with an adapter.
+"""Runs programs of perftest and rdma-core over each link, with a plugin that is built with ThreadSanitizer: the threads
+of the application and of the plugin must not race. Programs are left out that send from memory into which they receive
+at the same time (ibv_srq_pingpong does, with its 16 queue pairs): with an adapter they race as well.
 
     threads_test.py BIN COMPILER
 """
@@ -15,7 +15,7 @@ import pairs
 from pairs import Pairs
 
 COMPILER = None
-# Its runtime must be the first library of a program that was built without.
+# In a program that was built without it, the sanitizer's runtime must be the first library.
 WRAPPED = 'LD_PRELOAD="$0 $LD_PRELOAD" exec "$@"'
 
 
@@ -31,7 +31,7 @@ class Threads(Pairs):
         return super().start(link, ["sh", "-c", WRAPPED, self.runtime, *command])
 
     def test_the_runtime_is_there(self):
-        """Without it, nothing would be found."""
+        """Without the runtime no race would be found."""
         process = self.start("udp", ["cat", "/proc/self/maps"])
         self.assertIn("libtsan", self.ends_well(process)[0])
 
