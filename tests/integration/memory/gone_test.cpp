@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Memory that was registered and is gone: unmapped, protected, or cut off with its file. Whoever
-// touches it is told by an error on the side that owned it, and the process lives: an adapter,
-// which has pinned the pages, kills nobody either. Two devices of one process, over the link that
-// VERBENA_LINK names.
+// Registered memory that is gone: unmapped, protected, or cut off with its file. Using it gives an
+// error on the side that owned it, and the process lives: an adapter, which has pinned the pages,
+// does not kill a process either. One process has two devices, with the link that VERBENA_LINK
+// names.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
@@ -26,7 +26,7 @@ const char* name_of(Fate fate) {
   return fate == Fate::kUnmapped ? "Unmapped" : fate == Fate::kProtected ? "Protected" : "CutOff";
 }
 
-// A mapping of a file, so that each fate can come to it.
+// A mapping of a file, which can be unmapped, protected or cut off.
 class Block {
  public:
   explicit Block(std::size_t length) : length_(length) {
@@ -72,13 +72,13 @@ using Case = std::tuple<Fate, std::uint32_t>;
 
 class Gone : public testing::TestWithParam<Case> {
  protected:
-  // Registered by a side; what it was comes back at the end, after the queue pairs.
+  // Registers the block. The side deregisters it after it has destroyed its queue pairs.
   ibv_mr* add(Side& side, const Block& block) { return side.add(block.bytes(), block.length()); }
   void lose(Block& block) { block.meet(std::get<0>(GetParam())); }
   std::uint32_t length() const { return std::get<1>(GetParam()); }
   std::size_t block_length() const { return (length() + 4095) / 4096 * 4096; }
 
-  // What the plugin says meanwhile names the region, and that it is gone.
+  // Expects that the plugin has named the region, and said that it is gone.
   void expect_told(ibv_mr* mr, const std::string& said) {
     char key[16];
     std::snprintf(key, sizeof key, "0x%x", mr->rkey);
@@ -88,7 +88,7 @@ class Gone : public testing::TestWithParam<Case> {
                            : "was unmapped, protected or cut off after it was registered";
     EXPECT_NE(said.find(fate), std::string::npos) << said;
   }
-  // The device works on with other queue pairs.
+  // Expects that the device still works with other queue pairs.
   void expect_alive() {
     left_.connect(right_);
     right_.receive(1, right_.sge(0, 8));
@@ -152,7 +152,7 @@ TEST_P(Gone, WhatIsReadInto) {
   expect_alive();
 }
 
-// Into an own receive queue and into a shared one.
+// Receives into gone memory, by an own receive queue and by a shared one.
 TEST_P(Gone, WhatIsReceivedInto) {
   for (const bool is_shared : {false, true}) {
     Block block(block_length());
@@ -191,7 +191,7 @@ TEST_P(Gone, InUnreliableConnections) {
     EXPECT_EQ(right_.completion().status, IBV_WC_LOC_PROT_ERR);
   }
   {
-    // Nobody is told but who reads the explanation: the message is dropped.
+    // With UC the message is dropped, and only the explanation says so.
     Block block(block_length());
     ibv_mr* mr = add(right_, block);
     left_.connect(right_, IBV_QPT_UC);
@@ -217,7 +217,7 @@ INSTANTIATE_TEST_SUITE_P(Memory, Gone,
                                   std::to_string(std::get<1>(p.param));
                          });
 
-// What has one length only.
+// Operations with only one length.
 class GoneWord : public Gone {};
 
 TEST_P(GoneWord, TheTargetOfAnAtomic) {
@@ -279,7 +279,7 @@ TEST_P(GoneWord, InDatagrams) {
   expect_alive();
 }
 
-// A list of buffers, the last of which is gone; and of a message, the last page.
+// The last buffer of a list is gone, or the last page of a message.
 TEST_P(GoneWord, InPart) {
   Block block(4096);
   ibv_mr* mr = add(left_, block);
@@ -291,7 +291,7 @@ TEST_P(GoneWord, InPart) {
   expect_alive();
 }
 
-// Inline data is taken when it is posted.
+// Inline data is read when it is posted.
 TEST_P(GoneWord, InlineData) {
   Block block(4096);
   left_.connect(right_);
@@ -308,7 +308,7 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(8u)),
     [](const testing::TestParamInfo<Case>& p) { return name_of(std::get<0>(p.param)); });
 
-// Only the end of a long message is gone, while all else of it is on its way.
+// Only the end of a long message is gone, while the rest is on its way.
 TEST(PartlyGone, TheEndOfALongMessage) {
   for (const bool is_target : {false, true}) {
     Side left;
@@ -328,7 +328,8 @@ TEST(PartlyGone, TheEndOfALongMessage) {
   }
 }
 
-// What is read is missed before a later request is refused, after which nobody would ask again.
+// A READ without memory must fail before a later WRITE is refused, because the responder serves
+// nothing after that.
 TEST(PartlyGone, WhatIsReadBeforeARefusedWrite) {
   Side left;
   Side right;
@@ -349,7 +350,7 @@ TEST(PartlyGone, WhatIsReadBeforeARefusedWrite) {
   }
 }
 
-// Across processes: the one whose memory it was lives on, and serves another peer.
+// The process whose memory is gone lives on, and serves another peer.
 TEST(PartlyGone, OfAnotherProcess) {
   struct Offer {
     Side::Name name;
@@ -406,7 +407,7 @@ TEST(PartlyGone, OfAnotherProcess) {
   EXPECT_EQ(status, 0);
 }
 
-// Permission that comes back is enough: nothing was mapped anew.
+// The memory works again once its permission is back, because it was never mapped anew.
 TEST(PartlyGone, ComesBackWithItsRights) {
   Side left;
   Side right;

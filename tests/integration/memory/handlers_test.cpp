@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A program's own SIGSEGV and SIGBUS. Each scene is played by a process of its own three times:
-// without a device, with one opened before it sets its handlers, and with one opened after it; with
-// a device, registered memory of that process is gone and touched at each step. What the program
-// sees of its signals must be the same.
+// A program's own SIGSEGV and SIGBUS. A process plays each scene three times: without a device,
+// with a device that it opens before it sets its handlers, and with one that it opens after that.
+// With a device, registered memory is gone and used at each step. What the program sees of its
+// signals must be the same.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -135,7 +135,7 @@ void play_ignored() {
   say("not reached\n");
 }
 
-// What is asked for is told.
+// Queries of handlers and flags give what the program has set.
 void play_questions() {
   before_setting();
   set_fault_handler(SA_ONSTACK | SA_RESTART | static_cast<int>(SA_RESETHAND), {SIGUSR1, SIGBUS});
@@ -157,7 +157,7 @@ void play_questions() {
   say("refused %d\n", ::sigaction(99, &wrong, nullptr));
 }
 
-// One that waits is taken by whoever asks for it.
+// sigtimedwait takes a blocked signal that is pending.
 void play_blocked() {
   before_setting();
   block(true, SIGSEGV);
@@ -191,7 +191,7 @@ void play_blocked_and_a_fault() {
   say("not reached\n");
 }
 
-// The mask comes back with the end of a handler, without a call that says so.
+// After a handler, a jump or a switch of context the mask is as before, though no call restored it.
 void block_all(int) {
   sigset_t all;
   ::sigfillset(&all);
@@ -228,7 +228,7 @@ void play_masks_that_come_back() {
   fault_again("a context");
 }
 
-// One that was sent waits while the thread blocks it, whatever else the thread blocks meanwhile.
+// A pending signal stays pending while its thread blocks it, whatever else the thread blocks.
 void play_masks_that_change_while_one_waits() {
   before_setting();
   set_fault_handler(0);
@@ -252,7 +252,7 @@ void play_masks_that_change_while_one_waits() {
   meet_gone_memory();
 }
 
-// One that is sent to the process is not taken by a thread of the device that has only begun.
+// A thread of the device that has just begun does not take a signal that is sent to the process.
 void play_waited_for_as_threads_begin() {
   before_setting();
   set_fault_handler(0);
@@ -271,8 +271,8 @@ void play_waited_for_as_threads_begin() {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-// By a call that does not come by pthread_sigmask in the C library; and waited for, though threads
-// that drive the device are there to get it.
+// The C library's sighold blocks without pthread_sigmask. sigwaitinfo gets a signal although
+// threads that drive the device exist.
 void play_held_and_waited_for() {
   before_setting();
   set_fault_handler(0);
@@ -294,8 +294,8 @@ void play_held_and_waited_for() {
 }
 #pragma GCC diagnostic pop
 
-// All are blocked before the device is opened or after it, as servers do; and the thread that
-// drives it is another one.
+// All signals are blocked before the device is opened or after it, as in servers, and another
+// thread drives the device.
 void* drive(void*) {
   meet_gone_memory();
   say("thread ends\n");
@@ -371,7 +371,7 @@ void play_overflow() {
   dig(0);
 }
 
-// --- the one that looks on ---
+// --- the process that watches ---
 
 struct Scene {
   const char* name;

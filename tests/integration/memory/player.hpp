@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The process that plays a scene (handlers_test.cpp): what it says to the one that looks on, the
-// device that it may have, its page that may not be touched, and its handler for faults.
+// The process that plays a scene (handlers_test.cpp): what it says to the watching process, its
+// devices, its page that it may not touch, and its handler for faults.
 #pragma once
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ inline constexpr std::size_t kPage = 4096;
 
 inline int said_to = -1;
 
-// Also from a signal handler.
+// Writes a line to the watching process. Signal handlers may call it.
 inline void say(const char* format, ...) {
   char text[200];
   va_list arguments;
@@ -41,7 +41,7 @@ inline Device device = Device::kNone;
 inline std::unique_ptr<Side> left;
 inline std::unique_ptr<Side> right;
 
-// A peer writes to memory of ours that is gone, and we send from some.
+// Lets a peer write to gone memory of this process, and sends from gone memory.
 inline void meet_gone_memory() {
   if (left == nullptr) return;
   for (const bool is_target : {true, false}) {
@@ -69,7 +69,7 @@ inline void open_device_if(Device when) {
   right = std::make_unique<Side>();
   meet_gone_memory();
 }
-// Around what a scene sets first.
+// A scene calls these before and after it sets its handlers.
 inline void before_setting() { open_device_if(Device::kFirst); }
 inline void after_setting() {
   open_device_if(Device::kLast);
@@ -77,7 +77,7 @@ inline void after_setting() {
 }
 
 inline char* const kNoPage = nullptr;
-inline char* page = kNoPage;  // that may not be touched
+inline char* page = kNoPage;  // no access is allowed
 
 inline char touch() { return *const_cast<volatile char*>(page + 24); }
 inline void protect_page() {
@@ -90,7 +90,7 @@ inline void protect_page() {
 
 inline char other_stack[64 * 1024];
 
-// Signals that are blocked, of those that scenes are about.
+// Returns which of the signals that scenes use are blocked.
 inline std::string blocked() {
   sigset_t set;
   ::pthread_sigmask(SIG_BLOCK, nullptr, &set);

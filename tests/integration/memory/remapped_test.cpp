@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The same address for somebody else, while it is still registered: a peer does not write into what
-// is mapped there now, nor read it, whichever call took the first mapping away; and the new owner
-// may register it in turn.
+// An address is mapped again while it is still registered. Whichever call took the first mapping
+// away, a peer neither writes nor reads the new mapping, and the new owner may register it.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <sys/mman.h>
@@ -38,9 +37,9 @@ char* attach(char* at) {
 
 struct Way {
   const char* name;
-  const char* told;  // of the call
+  const char* told;  // what the explanation says
   std::function<char*()> get;
-  // Takes it away and maps something else in its place.
+  // Takes the memory away and maps something else in its place.
   std::function<void(char*)> replace;
 };
 
@@ -68,7 +67,8 @@ const Way kWays[] = {
        EXPECT_EQ(::shmdt(at), 0);
        map_there(at);
      }},
-    // As free() does of a large block, past everybody; but what comes next is seen.
+    // As in free() of a large block, no wrapped call sees the unmapping, but one sees the next
+    // mapping.
     {"Unseen", "was taken away by a call that was not seen", [] { return map(); },
      [](char* at) {
        EXPECT_EQ(::syscall(SYS_munmap, at, kLength), 0);
@@ -107,7 +107,7 @@ TEST_P(Remapped, IsNotReached) {
   EXPECT_NE(said.find(GetParam().told), std::string::npos) << said;
   EXPECT_EQ(std::string(at, kLength), std::string(kLength, 'n'));
   EXPECT_EQ(std::string(left_.own(), 8), "wwwwwwww");
-  // The owner's own use of the old key, and a peer's of a new one.
+  // The owner uses the old key, and a peer a new one.
   left_.connect(right_);
   right_.receive(3, Side::sge(at, 64, old));
   left_.post(left_.request(IBV_WR_SEND), left_.sge(0, 64));
@@ -135,7 +135,7 @@ class Mapped : public testing::Test {
   Side right_;
 };
 
-// What stays is still reached.
+// The pages that stay are still reached.
 TEST_F(Mapped, InPart) {
   char* const at = map();
   ibv_mr* const mr = right_.add(at, kLength);
@@ -146,7 +146,7 @@ TEST_F(Mapped, InPart) {
   EXPECT_EQ(write(at + 8188, mr->rkey), IBV_WC_REM_ACCESS_ERR);
 }
 
-// A region that grows, and contents that are given back, are the owner's as before.
+// A region stays if its contents are discarded, or if only the memory behind it changes.
 TEST_F(Mapped, WhatIsOnlyChangedStays) {
   char* const at = map();
   ibv_mr* const mr = right_.add(at, 4096);
@@ -156,7 +156,7 @@ TEST_F(Mapped, WhatIsOnlyChangedStays) {
   EXPECT_EQ(write(at, mr->rkey), IBV_WC_SUCCESS);
 }
 
-// What was deregistered before is nobody's business.
+// Regions that were deregistered before have no effect.
 TEST_F(Mapped, AfterDeregistration) {
   for (int i = 0; i < 200; ++i) {
     char* const at = map();
@@ -169,7 +169,7 @@ TEST_F(Mapped, AfterDeregistration) {
   EXPECT_EQ(write(at, right_.add(at, kLength)->rkey), IBV_WC_SUCCESS);
 }
 
-// A region that is on demand follows whatever is mapped.
+// An on-demand region follows whatever is mapped.
 TEST_F(Mapped, OnDemand) {
   char* const at = map();
   ibv_mr* const mr = ibv_reg_mr(right_.pd(), at, kLength, Side::kAccess | IBV_ACCESS_ON_DEMAND);
@@ -179,7 +179,7 @@ TEST_F(Mapped, OnDemand) {
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
-// --- what is registered must be there ---
+// --- registration wants memory that exists ---
 
 class File {
  public:

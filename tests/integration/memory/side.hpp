@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One of two devices that a process has opened, with what these tests need of it: memory of its
-// own, a completion queue, and queue pairs that are connected with the other's.
+// One of two devices that a process has opened, with memory, a completion queue, and queue pairs
+// that are connected with those of the other.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ class Side {
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
 
-  // Until the end.
+  // Registers memory until the end of this side.
   ibv_mr* add(char* bytes, std::size_t length) {
     ibv_mr* mr = ibv_reg_mr(pd_, bytes, length, kAccess);
     EXPECT_NE(mr, nullptr);
@@ -64,7 +64,7 @@ class Side {
     return {reinterpret_cast<std::uintptr_t>(bytes), length, mr != nullptr ? mr->lkey : 0};
   }
 
-  // How a peer reaches the last queue pair.
+  // The address of the last queue pair.
   struct Name {
     ibv_gid gid;
     std::uint16_t lid;
@@ -72,7 +72,8 @@ class Side {
   };
   Name name() const { return {gid_, port_.lid, qp_->qp_num}; }
 
-  // New queue pairs of both, of which the last ones are used. `writes_atomically`: by the builder.
+  // Connects a new queue pair on each side; later calls use these. `writes_atomically` asks for the
+  // builder of atomic writes.
   void connect(Side& peer, ibv_qp_type type = IBV_QPT_RC, bool is_shared = false,
                bool writes_atomically = false) {
     make(type, false, writes_atomically);
@@ -80,7 +81,7 @@ class Side {
     to_rts(peer.name());
     peer.to_rts(name());
   }
-  // A queue pair in INIT.
+  // Makes a queue pair in INIT.
   void make(ibv_qp_type type, bool is_shared = false, bool writes_atomically = false) {
     srq_ = nullptr;
     if (is_shared) {
@@ -153,7 +154,7 @@ class Side {
     ASSERT_EQ(srq_ != nullptr ? ibv_post_srq_recv(srq_, &wr, &bad) : ibv_post_recv(qp_, &wr, &bad),
               0);
   }
-  // To memory of this side.
+  // Returns a request to memory of this side.
   ibv_send_wr request(ibv_wr_opcode opcode) {
     ibv_send_wr wr{};
     wr.opcode = opcode;
@@ -187,7 +188,7 @@ class Side {
     ASSERT_EQ(ibv_wr_complete(ex), 0);
   }
 
-  // The next one.
+  // Waits for the next completion.
   ibv_wc completion() {
     ibv_wc wc{};
     wc.status = IBV_WC_GENERAL_ERR;
@@ -231,8 +232,8 @@ class Side {
   ibv_cq* cq_ = nullptr;
   std::vector<char> own_;
   ibv_mr* mr_ = nullptr;
-  ibv_srq* srq_ = nullptr;  // of the last queue pair
-  ibv_qp* qp_ = nullptr;    // the last one
+  ibv_srq* srq_ = nullptr;  // SRQ of the last queue pair
+  ibv_qp* qp_ = nullptr;    // the last queue pair
   Name peer_{};
   std::vector<ibv_mr*> mrs_;
   std::vector<ibv_qp*> qps_;
