@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A peer that does not answer: one whose process is stopped is waited for, and of the others is said what has become of
-them.
+"""Peers that do not answer. A program waits for a peer whose process is stopped, and is told what became of others.
 
     peers_test.py PREFIX PUPPET
 """
@@ -15,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "counters")
 import puppets  # noqa: E402
 
 LINKS = ("shm", "udp")
-# A time-out would come within some 40 ms.
+# With these a timeout comes within some 40 ms.
 IMPATIENT = {"timeout": 8, "retries": 1}
 SUCCESS, RETRIES_EXCEEDED = "0", "12"
 
@@ -27,7 +26,7 @@ class Peers(puppets.PuppetCase):
                 case(link)
 
     def warm(self, first, second):
-        """So that there is a ring, if there is to be one."""
+        """Sends something, so that a ring is made if the link has rings."""
         self.assertEqual(first.do("write", **second.memory), "ok")
         self.assertEqual(first.do("poll"), SUCCESS)
 
@@ -35,7 +34,7 @@ class Peers(puppets.PuppetCase):
         self.until(lambda: words in puppet.said(), f"{words!r} is not in {puppet.said()!r}")
 
     def is_stopped(self, pid):
-        """All its threads are: one that still runs would answer."""
+        """Returns whether all threads of the process are stopped: a thread that still runs would answer."""
         stats = [path.read_text() for path in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
         return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
 
@@ -47,7 +46,7 @@ class Peers(puppets.PuppetCase):
             self.until(lambda: self.is_stopped(second.process.pid), "it does not stop")
             try:
                 self.assertEqual(first.do("write", count=20, length=4096, **second.memory), "ok")
-                # Fifty times as long as it would be waited for otherwise.
+                # This is fifty times as long as a requester would wait otherwise.
                 time.sleep(2)
                 self.said_by(first, f"process {second.process.pid} (puppet) is stopped")
             finally:
