@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An emulator of the tests' own: two devices with fixed attributes, a shadow tree, the control
-// protocol, and nothing behind it. The preload library cannot tell the difference, and the tests
-// need no room of the emulator but the protocol.
+// A fake emulator: two devices with fixed attributes, a shadow tree, the control protocol, and
+// nothing behind them. The preload library cannot tell the difference, and the tests need no room
+// of the emulator but the protocol.
 //
 //   fake_emulator RUNTIME_DIR [--deaf]
 //
-// Prints "ready" when it can be asked. --deaf: accepts connections and never answers.
+// It prints "ready" when it accepts requests. With --deaf it accepts connections and never answers.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -63,7 +63,7 @@ DeviceInfo roce_device() {
   d.lid = d.sm_lid = 0;
   d.if_index = 1;
   d.if_name = "lo";
-  // The second slot of three is free.
+  // The second of the three GID table entries is free.
   d.gids = {{Gid::from_ip(d.address), GidType::kRoceV2, 1, "lo"},
             {Gid{}, GidType::kRoceV2, 0, ""},
             {Gid::from_ip(*IpAddress::parse("::1")), GidType::kRoceV2, 1, "lo"}};
@@ -168,7 +168,7 @@ class FakeEmulator {
     (void)!send_packet(fd, encode(message, in.header.sequence), {}, 0).ok();
   }
 
-  // In two parts, with more queue pairs than fit one netlink message.
+  // Answers in two parts, with more queue pairs than fit into one netlink message.
   static void answer_resources(int fd, const Incoming& in) {
     const auto request = decode<QueryResources>(in.payload);
     for (const bool last : {false, true}) {

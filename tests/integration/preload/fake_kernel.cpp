@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A kernel with one RDMA device of its own ("foreign0", index 0), for hosts that have none: to be
-// preloaded behind the preload library, which then finds NETLINK_RDMA supported. Its sockets are
-// of another netlink family, on which the reply is sent from the socket to itself.
+// Stands in for a kernel with one RDMA device ("foreign0", index 0) on hosts that have none. It is
+// preloaded behind the preload library, which then finds NETLINK_RDMA supported. Its sockets are of
+// another netlink family, on which it sends the reply from the socket to itself.
 #include <dlfcn.h>
 #include <linux/netlink.h>
 #include <rdma/ib_user_ioctl_verbs.h>
@@ -22,7 +22,7 @@ namespace {
 
 using namespace verbena::preload;
 
-constexpr int kFamily = NETLINK_KOBJECT_UEVENT;  // not spoken to by the preload library
+constexpr int kFamily = NETLINK_KOBJECT_UEVENT;  // a family that the preload library does not use
 
 template <typename F>
 F* next(const char* name) {
@@ -35,11 +35,11 @@ bool is_mine(int fd) {
   return ::getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &value, &size) == 0 && value == kFamily;
 }
 
-// Its node, with what only the kernel says of one: the number of the driver that serves it.
+// Returns the device's node, with an attribute that only a kernel sends: its driver's number.
 std::vector<std::uint8_t> node_of(const NetlinkMessage& request, std::uint32_t port) {
   NetlinkWriter reply(request.type, 0, request.sequence, port);
   reply.put_string(RDMA_NLDEV_ATTR_CHARDEV_NAME, "uverbs0");
-  reply.put_u64(RDMA_NLDEV_ATTR_CHARDEV_ABI, 2);  // librxe's
+  reply.put_u64(RDMA_NLDEV_ATTR_CHARDEV_ABI, 2);  // the number of librxe
   reply.put_u64(RDMA_NLDEV_ATTR_CHARDEV, ::makedev(231, 192));
   reply.put_u32(RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID, RDMA_DRIVER_RXE);
   return reply.take();
@@ -104,13 +104,13 @@ FAKE_EXPORT ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   return next<ssize_t(int, const msghdr*, int)>("sendmsg")(fd, message, flags);
 }
 
-// Its node.
+// Makes the node's path exist.
 FAKE_EXPORT int stat(const char* path, struct stat* out) noexcept {
   if (std::strcmp(path, "/dev/infiniband/uverbs0") == 0) path = "/dev/null";
   return next<int(const char*, struct stat*)>("stat")(path, out);
 }
 
-// The sender shows as the kernel.
+// Makes the kernel the sender.
 FAKE_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
   const ssize_t n = next<ssize_t(int, msghdr*, int)>("recvmsg")(fd, message, flags);
   if (n >= 0 && is_mine(fd) && message->msg_name != nullptr) {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The preload library under the distribution's own programs.
 
-An emulator of the tests' own (fake_emulator) has two devices, verbena0 and roce0; nothing else of
-Verbena runs. Everything happens in a directory of its own and with processes started here.
+The tests' own emulator (fake_emulator) has two devices, verbena0 and roce0; nothing else of Verbena runs. Each test has
+a directory and starts its own processes.
 """
 
 import os
@@ -17,8 +17,8 @@ import unittest
 BIN = os.environ["VERBENA_TEST_BIN"]
 LIBRARY = os.environ["VERBENA_TEST_PRELOAD"]
 FAKE_KERNEL = os.environ["VERBENA_TEST_FAKE_KERNEL"]
-PLUGIN = os.environ["VERBENA_TEST_PLUGIN"]  # as RDMAV_DRIVERS wants it
-DAEMON = os.environ.get("VERBENA_TEST_DAEMON", "")  # where the emulator itself is built
+PLUGIN = os.environ["VERBENA_TEST_PLUGIN"]  # the value for RDMAV_DRIVERS
+DAEMON = os.environ.get("VERBENA_TEST_DAEMON", "")  # empty if the emulator itself is not built
 FIRST = os.environ.get("VERBENA_TEST_FIRST", "")  # a sanitizer's runtime that must come first
 
 DEVICE = "/sys/class/infiniband/verbena0"
@@ -68,12 +68,12 @@ class PreloadTest(unittest.TestCase):
         return self.output(sys.executable, "-c", code, **keywords)
 
     def output_with_fake_kernel(self, *command, **keywords):
-        """Who is not root is made root of a network namespace: the fake kernel needs that."""
+        """Runs a program with the fake kernel, as root of a network namespace: the fake kernel needs root."""
         prefix = [] if os.geteuid() == 0 else ["unshare", "-Urn"]
         return self.output(*prefix, *command, behind=[FAKE_KERNEL], **keywords)
 
     def make_foreign_device(self):
-        """A device of somebody else, in a tree that stands for the real /sys and /dev."""
+        """Makes a foreign device, in a tree that stands for the real /sys and /dev."""
         root = os.path.join(self.top, "real")
         device = os.path.join(root, "sys/class/infiniband/foreign0")
         os.makedirs(device)
@@ -99,7 +99,7 @@ class WithEmulator(PreloadTest):
         self.output(os.path.join(BIN, "preload_probe_plain"))
 
     def test_probe_under_asan(self):
-        """In either order: tests/integration/faults has whole programs."""
+        """The probe runs with either order of the libraries. tests/integration/faults has whole programs."""
         runtime = subprocess.check_output(["gcc", "-print-file-name=libasan.so"], text=True)
         program = os.path.join(BIN, "preload_probe_address")
         self.output(program, before=[runtime.strip()])
@@ -115,7 +115,7 @@ class WithEmulator(PreloadTest):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_under_gdb(self):
-        """Loaded into the program alone, not into the debugger."""
+        """gdb gives the preload library to the program alone and does not load it itself."""
         env = self.environment()
         preload = env.pop("LD_PRELOAD").replace(":", " ")
         done = subprocess.run(
@@ -171,7 +171,7 @@ class WithEmulator(PreloadTest):
         self.assertEqual(self.output("ibstat", "-l").split(), ["roce0", "verbena0"])
 
     def test_ibstatus(self):
-        """A shell script: dash, cat and their globs."""
+        """ibstatus is a shell script: it uses dash, cat and their globs."""
         text = self.output("ibstatus")
         self.assertIn("Infiniband device 'verbena0' port 1 status:", text)
         self.assertIn("default gid:\t fe80:0000:0000:0000:0256:5200:7f01:0001", text)
@@ -179,7 +179,7 @@ class WithEmulator(PreloadTest):
     # -- libibverbs ----------------------------------------------------------------------------
 
     def test_libibverbs_by_dlopen(self):
-        """Without a plugin it lists nothing, but it must have seen the devices."""
+        """Without a plugin libibverbs lists nothing, but it must have seen the devices."""
         code = ("import ctypes, os\n"
                 "lib = ctypes.CDLL('libibverbs.so.1', mode=os.RTLD_LOCAL | os.RTLD_NOW)\n"
                 "n = ctypes.c_int(-1)\n"
@@ -244,7 +244,7 @@ class WithEmulator(PreloadTest):
         self.assertEqual(
             self.output("ls", "/sys/class/infiniband_verbs", **keywords).split(),
             ["abi_version", "uverbs0", "uverbs192", "uverbs193"])
-        # Through the listing one gets to the real files, of both kinds.
+        # The listing leads to the real files and to the shadow's.
         text = self.output("sh", "-c", "cd /sys/class/infiniband && cat */fw_ver", **keywords)
         self.assertEqual(text, "foreign\n1.2.3\n1.2.3\n")
         target = self.output("sh", "-c", "cd /sys/class/infiniband && readlink foreign0",
@@ -280,7 +280,7 @@ class WithEmulator(PreloadTest):
         text = self.output("sh", "-c", "cd /sys/class/infiniband && cat verbena0/fw_ver",
                            VERBENA_PRELOAD_REAL_ROOT=root)
         self.assertEqual(text, "foreign\n")
-        # Not redirected: the kernel is asked, and this one has no such device.
+        # This path is not redirected: the real kernel has no such device.
         done = self.run_program("cat", DEVICE + "/fw_ver", VERBENA_PRELOAD_REAL_ROOT=root)
         self.assertIn("No such file", done.stderr)
 
@@ -343,7 +343,7 @@ class WithEmulator(PreloadTest):
         text = self.output("sh", "-c", "ulimit -n 16; ls /sys/class/infiniband; rdma dev")
         self.assertIn("verbena0", text)
         done = self.run_program("sh", "-c", "ulimit -n 4; exec rdma dev")
-        self.assertIsNotNone(done.returncode)  # whatever it says, it ends
+        self.assertIsNotNone(done.returncode)  # whatever the program prints, it ends
 
     def test_other_users_runtime_directory_is_not_trusted(self):
         os.chmod(self.runtime, 0o755)
@@ -353,7 +353,7 @@ class WithEmulator(PreloadTest):
     # -- death ---------------------------------------------------------------------------------
 
     def test_open_after_death_ends_at_once(self):
-        """A device that was listed and then lost must not make libibverbs wait for it."""
+        """libibverbs must not wait for a device that was listed and then lost."""
         code = ("import os, sys, time, stat, socket\n"
                 "os.listdir('/dev/infiniband')\n"
                 "print('listed', flush=True)\n"
@@ -384,7 +384,7 @@ class WithEmulator(PreloadTest):
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.assertEqual(child.stdout.readline(), "True\n")
         self.stop_emulator()
-        end = time.monotonic() + 30  # an emulator seen alive is believed to be for a moment
+        end = time.monotonic() + 30  # the library takes an emulator that it has seen alive as alive for a moment
         while True:
             child.stdin.write("\n")
             child.stdin.flush()
@@ -416,7 +416,7 @@ class WithTheRealEmulator(PreloadTest):
         self.assertIn("Infiniband device 'verbena0'", self.output("ibstatus"))
 
     def test_libibverbs_lists_both_beside_a_kernel_device(self):
-        """A driver number makes libibverbs look through the match table of every provider."""
+        """A driver number makes libibverbs look through every provider's match table."""
         listed = self.output_with_fake_kernel("ibv_devices", RDMAV_DRIVERS=PLUGIN)
         self.assertEqual(sorted(line.split()[0] for line in listed.splitlines()[2:]),
                          ["foreign0", "verbena0"])

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* One line for each check that fails; the exit status counts them. */
+/* Prints one line for each check that fails; the exit status counts them. */
 void report(bool ok, const char* file, int line, const char* what);
 #define CHECK(condition) report((condition), __FILE__, __LINE__, #condition)
 
