@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A small RDMA program whose cases lifecycle.py starts, each in a process of its own. A case that
-// finds something wrong says what and ends the process with 1.
+// A small RDMA program. lifecycle.py starts its cases, each in a process of its own. A case that
+// fails prints why and ends the process with 1.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -17,7 +17,7 @@ namespace client {
     if (!(condition)) client::fail("line %d: %s (errno %d)", __LINE__, #condition, errno); \
   } while (false)
 
-// Says one line to lifecycle.py, at once.
+// Prints a line for lifecycle.py, at once.
 void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 ibv_context* open_first();
@@ -36,7 +36,7 @@ struct Loop {
 
   void post_receive(std::uint64_t id);
   void post_send(std::uint64_t id);
-  // Polls until a completion is there.
+  // Polls until there is a completion, and returns it.
   ibv_wc poll();
   void destroy();
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The cases; lifecycle.py says what each is for.
+// The cases of the program. lifecycle.py says what each is for.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -25,7 +25,7 @@ bool is_readable(int fd, int timeout_ms) {
   return ::poll(&p, 1, timeout_ms) == 1;
 }
 
-// An armed queue tells once, through epoll; arming again tells of the next.
+// An armed queue raises one event, through epoll. Arming again raises the next.
 void channel_events() {
   Loop loop(true);
   const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
@@ -49,7 +49,7 @@ void channel_events() {
   loop.destroy();
 }
 
-// Solicited-only arming sleeps through ordinary messages.
+// A queue that is armed for solicited messages only sleeps through ordinary ones.
 void solicited_events() {
   Loop loop(true);
   EXPECT(ibv_req_notify_cq(loop.cq, 1) == 0);
@@ -61,7 +61,7 @@ void solicited_events() {
   loop.destroy();
 }
 
-// An event that nobody has read goes with its queue; its channel serves on.
+// Destroying a queue removes its unread event; its channel still works.
 void unread_events() {
   Loop loop(true);
   ibv_cq* other = ibv_create_cq(loop.context, 16, nullptr, loop.channel, 0);
@@ -105,7 +105,7 @@ void unacknowledged_events() {
   later.join();
 }
 
-// What is refused says EBUSY and changes nothing.
+// A refused call returns EBUSY and changes nothing.
 void busy_objects() {
   Loop loop;
   EXPECT(ibv_dealloc_pd(loop.pd) == EBUSY);
@@ -117,7 +117,7 @@ void busy_objects() {
   loop.destroy();
 }
 
-// Tells its peer's address and reads the other's, on standard input.
+// Prints this side's address, and reads the peer's from standard input.
 void exchange(ibv_qp* qp) {
   ibv_port_attr port;
   EXPECT(ibv_query_port(qp->context, 1, &port) == 0);
@@ -180,14 +180,14 @@ void receive_one_and_exit() {
   std::exit(0);
 }
 
-// Receives nothing itself: waits until it is killed, or told to end.
+// Connects, and waits until it is killed or told to end.
 void wait_connected() {
   Side side;
   side.receive();
   exchange(side.qp);
 }
 
-// A queue pair of a further engine, with a receive that will not be used.
+// A queue pair that gets an engine of its own, with a receive that stays unused.
 struct Beside {
   explicit Beside(const Loop& loop) : cq(ibv_create_cq(loop.context, 1, nullptr, nullptr, 0)) {
     EXPECT(cq != nullptr);
@@ -219,7 +219,7 @@ struct Beside {
   ibv_qp* qp = nullptr;
 };
 
-// The daemon is killed meanwhile.
+// The daemon is killed while two engines have work.
 void lose_daemon() {
   EXPECT(::setenv("VERBENA_ENGINES", "2", 1) == 0);
   Loop loop(true);
@@ -253,7 +253,7 @@ void lose_daemon() {
   say("done");
 }
 
-// Which devices there are is asked anew each time.
+// Each call looks again for devices.
 void list_again() {
   for (int round = 0; round < 2; ++round) {
     ibv_device** list = ibv_get_device_list(nullptr);
@@ -264,8 +264,8 @@ void list_again() {
   }
 }
 
-// The child of a process with an open device ends cleanly, whatever it does to its copy, and the
-// parent goes on.
+// A child of a process with an open device may use its copy in any way and ends cleanly. The parent
+// goes on.
 void fork_and_go_on() {
   Loop loop;
   for (int round = 0; round < 20; ++round) {
@@ -290,7 +290,7 @@ void fork_and_go_on() {
   loop.destroy();
 }
 
-// A message to oneself, its completions announced by the channel.
+// Sends a message to itself, and waits for its completions through the channel.
 void exchange_by_event(Loop& loop) {
   EXPECT(ibv_req_notify_cq(loop.cq, 0) == 0);
   loop.post_receive(1);
@@ -303,7 +303,7 @@ void exchange_by_event(Loop& loop) {
   ibv_ack_cq_events(cq, 1);
 }
 
-// A child that becomes another program opens the device as any program does.
+// A child that executes another program can open the device as any program does.
 void fork_and_exec() {
   Loop loop(true);
   for (int round = 0; round < 3; ++round) {
@@ -320,7 +320,7 @@ void fork_and_exec() {
   loop.destroy();
 }
 
-// A child that outlives its parent must not hold the parent's slot.
+// A child that outlives its parent must not keep the parent's slot.
 void leave_a_child() {
   Side side;
   if (::fork() == 0) {
@@ -332,7 +332,7 @@ void leave_a_child() {
   ::pause();
 }
 
-// More queue pairs than one slot of the device has numbers; the last ones work, too.
+// More queue pairs than a slot has numbers: the last ones work as well.
 void many_queue_pairs() {
   constexpr int kCount = 20'000;
   Loop loop;
@@ -363,7 +363,7 @@ void many_queue_pairs() {
   loop.destroy();
 }
 
-// As small as they can be; until somebody has looked at them.
+// Makes very small queue pairs, and keeps them until standard input has a character.
 void hundred_thousand_queue_pairs() {
   constexpr int kCount = 100'000;
   ibv_context* context = open_first();
@@ -385,7 +385,7 @@ void hundred_thousand_queue_pairs() {
   EXPECT(ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
 }
 
-// Whoever has no descriptor left hears of it, and goes on with what he has.
+// A process without free descriptors gets EMFILE, and goes on with what it has.
 void few_descriptors() {
   const rlimit few{256, 256};
   EXPECT(::setrlimit(RLIMIT_NOFILE, &few) == 0);
@@ -407,7 +407,7 @@ void few_descriptors() {
   loop.destroy();
 }
 
-// Connected and quiet.
+// Waits for an event on a connected queue pair without traffic.
 void stay_idle() {
   Loop loop(true);
   EXPECT(ibv_req_notify_cq(loop.cq, 0) == 0);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """An emulator for one test of the provider, and pairs of programs that use it.
 
-Runtime folder and fabric are the test's own, so that tests run side by side. Servers listen on a free TCP port and are
-waited for; nothing sleeps for a guessed time.
+Each test has its own runtime folder and fabric, so tests can run in parallel. Servers listen on a free TCP port, for
+which the test waits. No function sleeps for a guessed time.
 """
 
 import os
@@ -25,7 +25,7 @@ def free_port():
 
 
 def listens(port):
-    """Whether any process listens on this TCP port, without connecting to it."""
+    """Returns whether a process listens on this TCP port, without connecting to it."""
     wanted = f":{port:04X}"
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for line in pathlib.Path(table).read_text().splitlines()[1:]:
@@ -36,8 +36,8 @@ def listens(port):
 
 
 def sanitizers(verbena):
-    """What programs need in their environment where the product is built with AddressSanitizer: the suite's options, and
-    its runtime before the C library, also in the distribution's programs."""
+    """Returns what programs need in their environment if the product is built with AddressSanitizer: the suite's
+    options, and the runtime before the C library, also for the distribution's programs."""
     needed = subprocess.run(["ldd", verbena], capture_output=True, text=True, check=False).stdout
     found = re.search(r"=> (\S*/libasan\S*)", needed)
     kept = {name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}
@@ -45,7 +45,7 @@ def sanitizers(verbena):
 
 
 class Emulator:
-    """`verbena up` on entering, `verbena down` on leaving."""
+    """Entering runs `verbena up`, leaving runs `verbena down`."""
 
     def __init__(self, prefix, *options):
         self.verbena = str(pathlib.Path(prefix, "bin", "verbena"))
@@ -53,7 +53,7 @@ class Emulator:
         self._become = []
 
     def as_user(self, become):
-        """Everything runs behind these words, which make somebody else of it. Before entering."""
+        """Runs everything behind these words, which change the user. To be called before entering."""
         self._become = become
 
     def __enter__(self):

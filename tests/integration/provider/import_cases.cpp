@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Contexts, domains and regions that one process makes and another one imports.
+// One process makes contexts, domains and regions, and another imports them.
 #include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -44,7 +44,7 @@ Gift accept_gift(int socket, int* fd) {
 
 }  // namespace
 
-// Another program is given this context's descriptor and the numbers of a domain and a region, and
+// Another program gets this context's descriptor and the numbers of a domain and a region, and
 // moves bytes from one half of the region to the other.
 void give_away() {
   ibv_context* context = open_first();
@@ -92,7 +92,7 @@ void import_given() {
   ibv_mr* own = ibv_reg_mr(pd, bytes, sizeof bytes, +IBV_ACCESS_LOCAL_WRITE);
   ibv_mr* mr = ibv_import_mr(pd, mr_number);
   EXPECT(mr != nullptr && mr->length == 2 * kHalf);
-  // What the owner told its peers holds here, too, although this process has registered before.
+  // The owner's keys are valid here as well, although this process has registered before.
   EXPECT(own != nullptr && mr->rkey == mr_number && mr->lkey == mr_number && own->rkey != mr->rkey);
   EXPECT(ibv_dereg_mr(own) == 0);
   ibv_cq* cq = ibv_create_cq(context, 16, nullptr, nullptr, 0);
@@ -114,12 +114,13 @@ void import_given() {
   while (ibv_poll_cq(cq, 1, &wc) == 0) {
   }
   EXPECT(wc.status == IBV_WC_SUCCESS);
-  // Bounds are those of the original, and events come through the handle that libibverbs made.
+  // The bounds are those of the original, and events name the queue pair that libibverbs made.
   wr.wr.rdma.remote_addr = address + 2 * kHalf;
   EXPECT(ibv_post_send(qp, &wr, &bad) == 0);
   while (ibv_poll_cq(cq, 1, &wc) == 0) {
   }
-  EXPECT(wc.status != IBV_WC_SUCCESS);  // the responder is this very queue pair, in error now
+  // the responder is this queue pair itself, which is in error now
+  EXPECT(wc.status != IBV_WC_SUCCESS);
   pollfd events{context->async_fd, POLLIN, 0};
   EXPECT(::poll(&events, 1, 10'000) == 1);
   ibv_async_event event{};
@@ -153,7 +154,7 @@ void send_gift(const Gift& gift, int fd) {
 
 constexpr int kShared = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
-// What an owner does with its region when it is told to by a letter.
+// The owner of a region, which obeys orders of one letter.
 class Owner {
  public:
   Owner() : context_(open_first()), pd_(ibv_alloc_pd(context_)) {
@@ -168,7 +169,7 @@ class Owner {
         EXPECT(ibv_dereg_mr(mr_) == 0 && ibv_dealloc_pd(pd_) == 0);
         EXPECT(ibv_close_device(context_) == 0);
         return;
-      case 'd':  // the memory has other uses at once
+      case 'd':  // the memory gets other uses at once
         EXPECT(ibv_dereg_mr(mr_) == 0);
         std::memset(bytes_, 'n', sizeof bytes_);
         return;
@@ -225,7 +226,7 @@ class Owner {
 
 }  // namespace
 
-// Sends a region, and the descriptor of its context, to whoever started this program; obeys.
+// Sends a region and its context's descriptor to the process that started this program; then obeys.
 void own_and_wait() {
   static Owner owner;
   char word = 0;
@@ -263,7 +264,7 @@ struct Imported {
     cq = ibv_create_cq(context, 16, nullptr, nullptr, 0);
     EXPECT(own != nullptr && cq != nullptr);
   }
-  // Has the owner do this, and waits until it has.
+  // Gives the owner an order, and waits until it is done.
   void order(char word) const {
     EXPECT(::write(socket, &word, 1) == 1);
     char answer = 0;
@@ -280,7 +281,7 @@ struct Imported {
     connect(qp, {port.lid, qp->qp_num, 7}, 7);
     return qp;
   }
-  // A WRITE of the imported bytes into ours, and of ours into the imported ones.
+  // read_by() writes the imported bytes into this process's, and write_by() does the reverse.
   ibv_wc_status read_by(ibv_qp* qp) {
     return write(qp, {gift.address, sizeof bytes, mr->lkey}, bytes, own->rkey);
   }
@@ -320,18 +321,19 @@ struct Imported {
   char bytes[64] = {};
 };
 
-// Neither reads nor writes reach anything any more; each breaks its queue pair.
+// Expects that the imported memory can be neither read nor written. Each attempt breaks its queue
+// pair.
 void expect_no_access(Imported& imported) {
   ibv_qp* reader = imported.connected();
   EXPECT(imported.read_by(reader) == IBV_WC_LOC_PROT_ERR);
   ibv_qp* writer = imported.connected();
   const ibv_wc_status status = imported.write_by(writer);
-  // Or flushed: it sends to itself, and its own refusal breaks it.
+  // The request may be flushed, because the queue pair sends to itself and its own NAK breaks it.
   EXPECT(status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_WR_FLUSH_ERR);
   EXPECT(ibv_destroy_qp(reader) == 0 && ibv_destroy_qp(writer) == 0);
 }
 
-// A child with this number, if nobody is faster: the kernel counts on from what stands there.
+// Forks a child with this number, unless another process is faster: the kernel counts on from here.
 pid_t fork_as(pid_t number) {
   std::FILE* last = std::fopen("/proc/sys/kernel/ns_last_pid", "w");
   EXPECT(last != nullptr);
@@ -340,7 +342,7 @@ pid_t fork_as(pid_t number) {
   return ::fork();
 }
 
-// Has memory where the owner had its, and ends well if nobody has written there.
+// Has memory at the address of the owner's, and ends with 0 if that memory did not change.
 [[noreturn]] void hold_memory_at(std::uint64_t address, int ready, int go_on) {
   constexpr std::uint64_t kPage = 4096;
   auto* const start = reinterpret_cast<char*>(address & ~(kPage - 1));
@@ -359,7 +361,7 @@ pid_t fork_as(pid_t number) {
 
 }  // namespace
 
-// The process whose memory was imported is killed: what touches it fails, and nothing else.
+// The process whose memory was imported is killed. Only requests that use this memory fail.
 void orphaned_import() {
   Imported imported;
   ibv_qp* qp = imported.connected();
@@ -371,7 +373,7 @@ void orphaned_import() {
   imported.close();
 }
 
-// It lives on, but has closed the context that the region was of.
+// The owner lives on, but has closed the context of the region.
 void import_of_a_closed_context() {
   Imported imported;
   ibv_qp* qp = imported.connected();
@@ -384,8 +386,8 @@ void import_of_a_closed_context() {
   imported.kill_owner();
 }
 
-// The owner lives on with the context, but has deregistered the region: its memory is no longer
-// reached by anybody as soon as that has returned, by whatever handle.
+// The owner lives on with the context, but has deregistered the region. From the moment that the
+// call returns, no handle leads to its memory.
 void import_of_a_deregistered_region() {
   Imported imported;
   ibv_qp* qp = imported.connected();
@@ -404,7 +406,7 @@ void import_of_a_deregistered_region() {
   imported.kill_owner();
 }
 
-// The owner has given its region other memory: the key leads there from now on.
+// The owner has given its region other memory, and the key leads there from now on.
 void import_of_a_changed_region() {
   Imported imported;
   imported.order('r');
@@ -420,8 +422,8 @@ void import_of_a_changed_region() {
   imported.kill_owner();
 }
 
-// The importer does not answer because it is stopped: the owner goes on after a while, and then
-// does not wait for it again.
+// The importer is stopped and does not answer. The owner goes on after a while, and does not wait
+// for it again.
 void import_by_the_stopped() {
   Imported imported;
   std::uint32_t numbers[kMany];
@@ -448,8 +450,8 @@ void import_by_the_stopped() {
   imported.kill_owner();
 }
 
-// Another process has the owner's number by now, and memory at the same place. In a namespace of
-// process numbers where this one may say which is next.
+// Another process has the owner's process id, and memory at the same address. The test runs in a
+// PID namespace, where it can choose the next process id.
 void import_of_a_number_used_again() {
   Imported imported;
   ibv_qp* qp = imported.connected();

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What becomes of a context, its events and its peers while processes fork, end, sleep or lose their daemon.
+"""What happens to a context, its events and its peers when processes fork, end, sleep or lose their daemon.
 
-lifecycle.py PREFIX CLIENT [GROUP]
+    lifecycle.py PREFIX CLIENT [GROUP]
 """
 
 import json
@@ -72,7 +72,7 @@ class ProviderCase(unittest.TestCase):
             time.sleep(0.02)
 
     def peak_memory(self, pid):
-        """In KiB."""
+        """Returns the process's peak memory in KiB."""
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
         return int(status.split("VmHWM:")[1].split()[0])
 
@@ -154,7 +154,7 @@ class Ends(ProviderCase):
         parent.kill()
         parent.wait()
         self.until(lambda: self.contexts() == 0, "the dead parent's slot is still taken")
-        parent.stdin.close()  # which ends the child
+        parent.stdin.close()  # this ends the child
         parent.stdin = None
 
 
@@ -182,13 +182,13 @@ class Imports(ProviderCase):
         self.run_case("import_of_a_changed_region")
 
     def test_an_importer_that_is_stopped_holds_its_owner_up_once(self):
-        """Three seconds for each region would be too long for this test."""
+        """A wait of three seconds for each region would exceed the time limit of this test."""
         said = self.run_case("import_by_the_stopped")
         self.assertRegex(said, r"ibv_dereg_mr: key 0x[0-9a-f]+: 1 process\(es\) that have imported this region have not "
                          r"answered and may still reach what was its memory when they go on: \d+ \(provider_client\)")
 
     def test_imported_memory_is_not_that_of_the_next_process_with_the_number(self):
-        """Emulator and programs live in a namespace of process numbers, where it may be said which comes next."""
+        """The emulator and the programs run in a PID namespace, where the test can choose the next process id."""
         prefix = ["unshare", "-pf", "--mount-proc"] if os.geteuid() == 0 else ["unshare", "-Urpf", "--mount-proc"]
         if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode != 0:
             self.skipTest("this container may not make a namespace of process numbers")
@@ -206,20 +206,21 @@ class Many(ProviderCase):
         self.run_case("many_queue_pairs")
 
     def test_status_of_a_hundred_thousand_queue_pairs(self):
-        """Neither emulator nor program nor command needs memory for all of them at a time, and others go on meanwhile."""
+        """Neither emulator, program nor command holds all queue pairs in memory at once, and others go on meanwhile."""
         client = self.start("hundred_thousand_queue_pairs")
         self.expect_line(client, "ready")
         lock = pathlib.Path(self.device.environment["VERBENA_RUNTIME_DIR"], "daemon.lock")
         pids = [int(lock.read_text()), client.pid]
         before = [self.peak_memory(pid) for pid in pids]
-        # More data than that it could not have. AddressSanitizer needs more itself and keeps what is freed.
+        # The limit is on data. AddressSanitizer needs more itself and does not return freed memory, so there is no
+        # limit then.
         memory_tells = "LD_PRELOAD" not in self.device.environment
         limit = ["prlimit", f"--data={24 << 20}"] if memory_tells else []
         for words in (["status"], ["status", "--json"]):
             command = subprocess.Popen([*limit, self.device.verbena, *words], env=self.device.environment, text=True,
                                        stdout=subprocess.PIPE)
             first = command.stdout.readline()
-            # The rest is asked for as it is read: this comes in between.
+            # The command asks for the rest as it is read, so this command comes in between.
             self.assertEqual(self.device.control("fault", "--clear").returncode, 0)
             text = first + command.stdout.read()
             command.stdout.close()
@@ -239,7 +240,7 @@ class Many(ProviderCase):
         self.assertEqual(client.returncode, 0, text)
 
     def test_queue_pairs_beyond_a_slot_after_each_slot_was_a_context(self):
-        """Sockets of contexts stay for ever; their numbers are to be had all the same."""
+        """Sockets of contexts stay for ever, but their numbers can be used again."""
         code = ("import sys; sys.path.insert(0, %r); import control_client as cc\n"
                 "all = []\n"
                 "try:\n"
@@ -272,14 +273,14 @@ class Many(ProviderCase):
         self.until(lambda: self.contexts() == 0, "a slot is still taken")
 
     def test_no_descriptor_left_is_an_error_and_no_more(self):
-        # UBSan asks for a descriptor to look at an object, and takes the object for none where it gets none.
+        # UBSan opens a pipe to look at an object. Without a descriptor it takes the object for invalid.
         self.device.environment["UBSAN_OPTIONS"] = "halt_on_error=0"
         self.run_case("few_descriptors")
 
 
 class Idle(ProviderCase):
     def wake_ups(self, pid):
-        """How often the context's thread has gone to sleep; None until it runs, for it names itself."""
+        """Returns how often the context's thread has gone to sleep, or None until it runs, for the thread names itself."""
         for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
             if (task / "comm").read_text().strip() == "verbena":
                 status = (task / "status").read_text()
@@ -289,7 +290,7 @@ class Idle(ProviderCase):
     def test_an_idle_context_does_not_wake(self):
         client = self.start("stay_idle")
         self.expect_line(client, "ready")
-        # A program that polls may have done everything before its thread ran for the first time.
+        # A program that polls may have finished before its thread runs for the first time.
         self.until(lambda: self.wake_ups(client.pid) is not None, "no progress thread")
         before = self.when_quiet(client)
         time.sleep(2.0)
@@ -298,7 +299,7 @@ class Idle(ProviderCase):
         self.assertEqual(client.wait(LIMIT), 0)
 
     def when_quiet(self, client):
-        """Deadlines of what was just sent may still run out."""
+        """Waits until no deadline of earlier packets runs out any more. Returns the number of wake-ups."""
         end = time.monotonic() + LIMIT
         previous = None
         while (now := self.wake_ups(client.pid)) != previous:

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""One plugin file, the libibverbs of another Debian release: discovery and traffic with its own tools.
+"""One plugin file with libibverbs of another Debian release: discovery and traffic with the release's own tools.
 
-releases.py PREFIX CACHE RELEASE
+    releases.py PREFIX CACHE RELEASE
 
-PREFIX is a build tree or an installation, CACHE a folder for what is fetched. The release's packages are fetched with
-apt (its own folders, the distribution's keys) and unpacked, nothing is installed; a release with a newer C library than
-this machine's brings its own. Ends with 0 when all went well, with 1 when something did not, and with 77 and a reason
-when the release cannot be had.
+PREFIX is a build tree or an installation, CACHE a folder for what is fetched. apt fetches the release's packages (into
+folders of its own, with the distribution's keys); they are unpacked, not installed. A release with a newer C library
+than this machine's brings its own. Ends with 0 if all went well, with 1 if something failed, and with 77 and a reason
+if the release cannot be fetched.
 """
 
 import os
@@ -26,11 +26,11 @@ LIBRARIES = "usr/lib/x86_64-linux-gnu"
 
 
 class NotReachable(Exception):
-    """The release cannot be fetched; says why."""
+    """The release cannot be fetched; the text says why."""
 
 
 def mirror():
-    """Where this machine gets Debian from."""
+    """Returns the mirror from which this machine gets Debian."""
     for path in sorted(pathlib.Path("/etc/apt").glob("sources.list.d/*.sources")):
         found = re.search(r"^URIs: *(\S*/debian/?)\s*$", path.read_text(), re.MULTILINE)
         if found:
@@ -39,7 +39,7 @@ def mirror():
 
 
 def fetch(release, cache):
-    """The unpacked packages of the release; fetched once."""
+    """Returns the unpacked packages of the release, which it fetches once."""
     root = cache / release
     if (root / "complete").exists():
         return root
@@ -71,7 +71,7 @@ def run_apt(command, folder):
 
 
 def version_of(library):
-    """What a C library says of itself, as (2, 36)."""
+    """Returns the version that a C library contains, as (2, 36)."""
     found = re.search(rb"GNU C Library \([^)]*\) stable release version (\d+)\.(\d+)", library.read_bytes())
     return (int(found.group(1)), int(found.group(2))) if found else (0, 0)
 
@@ -84,7 +84,7 @@ def first(tree, *patterns):
 
 
 def launcher(tree):
-    """The words before a program of the release, and the environment, that make it use the release's libraries."""
+    """Returns the words before a program of the release, and the environment, that make it use the release's libraries."""
     library = first(tree, f"{LIBRARIES}/libc.so.6", "lib/x86_64-linux-gnu/libc.so.6")
     own = pathlib.Path("/lib/x86_64-linux-gnu/libc.so.6")
     paths = [str(tree / LIBRARIES), str(tree / "lib/x86_64-linux-gnu")]
@@ -92,7 +92,7 @@ def launcher(tree):
         loader = first(tree, "usr/lib64/ld-linux-x86-64.so.2", "lib64/ld-linux-x86-64.so.2",
                        f"{LIBRARIES}/ld-linux-x86-64.so.2", "lib/x86_64-linux-gnu/ld-*.so*")
         return [str(loader.resolve()), "--library-path", ":".join(paths)], {}
-    # An older C library would not do for the plugin; libibverbs and libnl are the release's.
+    # The plugin needs a newer C library than the release's. libibverbs and libnl are the release's.
     shelf = tree / "shelf"
     shelf.mkdir(exist_ok=True)
     for name in ("libibverbs.so.1", "libnl-3.so.200", "libnl-route-3.so.200"):
@@ -102,7 +102,7 @@ def launcher(tree):
     return ["env", f"LD_LIBRARY_PATH={shelf}"], {}
 
 
-# Program, options of both sides: classic verbs, extended ones, events, shared queues, datagrams.
+# Programs, and options of both sides: classic verbs, extended ones, events, shared queues, datagrams.
 RUNS = [
     ("ibv_rc_pingpong", ["-n", "200"]),
     ("ibv_rc_pingpong", ["-n", "200", "-e", "-g", "0"]),
