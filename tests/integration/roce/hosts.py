@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Network namespaces as hosts, with an emulator in each; for the tests of this folder.
+"""Network namespaces as hosts, with an emulator in each, for the tests of this folder.
 
-Whoever imports this runs in a namespace of its own already (roce_test.py sees to it) and may make interfaces there.
+A program that imports this runs in a namespace of its own already (roce_test.py sees to it) and may make interfaces
+there.
 """
 
 import contextlib
@@ -20,8 +21,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "provider")
 import device as devices  # noqa: E402
 
 LIMIT = 60.0
-PREFIX = None  # where bin/verbena is; set by roce_test.py
-PORT = 18515   # of TCP; each namespace has its own
+PREFIX = None  # the folder above bin/verbena; set by roce_test.py
+PORT = 18515   # a TCP port; each namespace has its own ports
 
 
 def ip(*words):
@@ -29,7 +30,7 @@ def ip(*words):
 
 
 class Host:
-    """A namespace with one end of a veth pair as eth0, and what runs there."""
+    """A namespace with one end of a veth pair as eth0, and the programs that run there."""
 
     def __init__(self, number, enter=()):
         self.number = number
@@ -48,7 +49,7 @@ class Host:
             raise RuntimeError(f"ip {' '.join(words)}: {done.stderr}")
 
     def take(self, interface):
-        """Makes it eth0, with an IPv4 address and two of IPv6."""
+        """Renames the interface to eth0, and gives it an IPv4 address and two IPv6 addresses."""
         self.ip("link", "set", "lo", "up")
         self.ip("link", "set", interface, "name", "eth0", "addrgenmode", "none")
         self.ip("link", "set", "eth0", "up")
@@ -93,7 +94,7 @@ class Host:
         return json.loads(done.stdout)["devices"][number]
 
     def gids(self):
-        """The rows that are in use: index -> (address, type)."""
+        """Returns the rows that are in use: {index: (address, type)}."""
         return {row["index"]: (row["gid"], row["type"]) for row in self.device()["ports"][0]["gid_table"]}
 
     def row_of(self, address, kind="RoCE v2"):
@@ -112,7 +113,7 @@ class Host:
 
 
 def full(address):
-    """As sysfs writes it."""
+    """Returns the address in the form of sysfs."""
     if ":" not in address:
         parts = [int(p) for p in address.split(".")]
         return "0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x" % tuple(parts)
@@ -124,7 +125,7 @@ def full(address):
 
 
 class HostCase(unittest.TestCase):
-    """One host whose eth0 has a peer that answers nothing."""
+    """The base of tests with one host, whose eth0 has a peer that answers nothing."""
 
     def setUp(self):
         ip("link", "add", "one", "type", "veth", "peer", "name", "other")
@@ -145,7 +146,7 @@ class HostCase(unittest.TestCase):
             time.sleep(0.05)
 
     def pair(self, server_host, client_host, server, client, **variables):
-        """Runs both; what they said."""
+        """Runs server and client. Returns what they have printed."""
         listener = server_host.start(*server, **variables)
         self.until(lambda: server_host.listens(PORT) or listener.poll() is not None, "the server does not listen")
         done = client_host.run(*client, **variables)
@@ -163,7 +164,7 @@ class HostCase(unittest.TestCase):
             self.assertIn("100 iters in", text)
 
     def cm(self, server_host, client_host, server, client):
-        """Programs of rdma_cm, of which nobody sees when the server listens: the client tries again."""
+        """Runs programs of rdma_cm. Outside it cannot be seen when their server listens, so the client tries again."""
         listener = server_host.start(*server)
         texts = []
 
@@ -184,8 +185,8 @@ class HostCase(unittest.TestCase):
 
 
 def has_passed(client, done):
-    """rping's event thread may read a channel that its main thread has closed already: then it exits with 255 after all
-    went well. What it has printed counts; other programs have to exit with 0."""
+    """Returns whether the client succeeded: programs have to exit with 0. rping may exit with 255 after all went well,
+    because its event thread may read a channel that its main thread has closed. Then its output decides."""
     if done.returncode == 255 and client[0] == "rping":
         wanted = int(client[client.index("-C") + 1])
         return "-v" in client and done.stdout.count("ping data: ") == wanted

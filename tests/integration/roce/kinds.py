@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Two opened devices of one emulator, "roce" and "ib": neither takes the other's GID for a peer's."""
+"""Opens two devices of one emulator, "roce" and "ib": neither accepts the other's GID as a peer's."""
 
 import sys
 
@@ -21,7 +21,7 @@ class End:
         self.cq = CQ(self.context, 4)
 
     def connect(self, gid):
-        """To RTR, with that GID as the peer's."""
+        """Brings a queue pair to RTR, with that GID as the peer's."""
         init = QPInitAttr(qp_type=IBV_QPT_RC, scq=self.cq, rcq=self.cq, cap=QPCap(1, 1))
         qp = QP(self.pd, init, QPAttr(port_num=1))
         attr = QPAttr(port_num=1)

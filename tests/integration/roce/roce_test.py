@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""RoCE ports as adapters have them: the GID table of an interface, and its addresses as they come and go.
+"""RoCE ports behave like those of adapters: the GID table of an interface, and its addresses as they come and go.
 
     roce_test.py PREFIX [GROUP]
 """
@@ -16,7 +16,7 @@ import hosts
 from hosts import Host, HostCase, full, has_passed, ip
 
 class Table(HostCase):
-    """What is where, and that whoever asks hears the same."""
+    """Which GID is in which row. All ways to ask agree."""
 
     def test_rows_are_those_of_mlx5(self):
         self.host.up()
@@ -78,13 +78,13 @@ class Table(HostCase):
         client = other.run("ibv_rc_pingpong", "-p", "20001", "-g", row, self.host.v4)
         self.assertNotEqual(client.returncode, 0)
         listener.kill()
-        # Either may be the first that cannot.
+        # Either program may be the first to fail.
         self.assertIn("is taken by", client.stdout + listener.communicate()[0])
         self.pingpong(other, other, "-g", "3")
 
 
 class Rows(HostCase):
-    """Every row leads to the host itself, in rings and by UDP."""
+    """Every row leads to the host itself, by rings and by UDP."""
 
     def test_pingpongs(self):
         self.host.up()
@@ -107,7 +107,7 @@ class Rows(HostCase):
         before = self.host.device()["ports"][0]["counters"]["shared_ring_packets"]
 
         def came_by_ring():
-            # UDP carries the packets until the ring is there; on a busy machine, all of them at times.
+            # UDP carries the packets until the ring exists. On a busy machine it may carry all of them.
             self.pingpong(self.host, self.host, "-g", row)
             return self.host.device()["ports"][0]["counters"]["shared_ring_packets"] > before
 
@@ -118,7 +118,7 @@ class Rows(HostCase):
         for program in ("ib_send_lat", "ib_write_lat", "ib_read_lat"):
             common = [program, "-p", str(hosts.PORT), "-F", "-n", "100", "-x", "3"]
             self.pair(self.host, self.host, common, [*common, self.host.v4])
-        # perftest looks for a row by itself.
+        # perftest chooses a row by itself.
         common = ["ib_send_lat", "-p", str(hosts.PORT), "-F", "-n", "100"]
         self.pair(self.host, self.host, common, [*common, self.host.v4])
 
@@ -148,7 +148,7 @@ class Changes(HostCase):
         self.host.ip("address", "delete", self.host.v6 + "/64", "dev", "eth0")
         self.until(lambda: row not in self.host.gids(), lambda: str(self.host.gids()))
         self.assertEqual(self.host.row_of("10.9.0.77"), 9)
-        # The rows are free for the next.
+        # The next address gets the free rows.
         self.host.ip("address", "add", "10.9.0.78/24", "dev", "eth0")
         self.until(lambda: self.host.row_of("10.9.0.78") == row, lambda: str(self.host.gids()))
         watch.terminate()
@@ -183,7 +183,7 @@ class Changes(HostCase):
                        lambda: self.host.run("ibv_devinfo").stdout)
 
     def test_a_program_that_runs_sees_the_new_mtu(self):
-        """It asks for a path MTU when it connects, after it has opened the device."""
+        """A program asks for the MTU when it connects, after it has opened the device."""
         self.host.up()
         script = ("import pyverbs.device as d, sys\n"
                   "c = d.Context(name='verbena0')\n"
@@ -203,7 +203,7 @@ class Changes(HostCase):
 
 
 def captured(case, program):
-    """What is in the file of a capture of all that happens on the host meanwhile: (source, direction) of each packet."""
+    """Captures all that happens on the host while `program` runs. Returns (source, direction) of each packet."""
     path = str(case.host.folder / "packets.pcapng")
     words = [*case.host.enter, f"{hosts.PREFIX}/bin/verbena", "capture", path]
     with subprocess.Popen(words, env=case.host.environment, stderr=subprocess.PIPE, text=True) as capture:
@@ -219,10 +219,10 @@ def captured(case, program):
 
 
 class Captures(HostCase):
-    """A capture that runs while addresses come and go has each packet once."""
+    """A capture has each packet once, while addresses come and go."""
 
     def test_an_address_that_comes_meanwhile(self):
-        """Known to programs that run, to those that come, and to the emulator."""
+        """Programs that run, programs that start later, and the emulator learn of the address."""
         self.host.up()
         server = self.host.start("rping", "-s", "-P", "-a", "::")
 
@@ -244,7 +244,7 @@ class Captures(HostCase):
 
 
 class Connections(HostCase):
-    """rdma_cm by each address."""
+    """Connects with rdma_cm by each address."""
 
     def test_rping_by_each_address(self):
         self.host.up()
@@ -267,7 +267,7 @@ class Connections(HostCase):
 
 
 class Hosts(HostCase):
-    """Two hosts, each with an emulator: what goes between them is RoCE v2 over IPv4 or IPv6."""
+    """Two hosts, each with an emulator, talk by RoCE v2 over IPv4 or IPv6."""
 
     def setUp(self):
         super().setUp()
@@ -290,7 +290,7 @@ class Hosts(HostCase):
             self.pingpong(self.host, self.far, "-g", str(row), program="ibv_ud_pingpong")
 
     def test_an_address_that_moves_while_a_capture_runs(self):
-        """What comes from there is recorded where it is received since it is another host's."""
+        """Packets from the moved address are recorded where they arrive, because the address is another host's now."""
         self.host.ip("address", "add", "10.9.0.77/24", "dev", "eth0")
         self.until(lambda: self.host.row_of("10.9.0.77"), lambda: str(self.host.gids()))
 
@@ -334,7 +334,7 @@ class Kinds(HostCase):
 
 
 class Ucx(HostCase):
-    """UCX takes the IPv4 header before a datagram for one, as on mlx5."""
+    """UCX recognises the IPv4 header before a datagram, as on mlx5."""
 
     def perftest(self, transport, **variables):
         environment = {"UCX_TLS": transport + ",self", "UCX_NET_DEVICES": "verbena0:1", **variables}
@@ -358,7 +358,7 @@ class Ucx(HostCase):
 
 
 def enter_namespace():
-    """Goes on in a network namespace of its own; without the right to one there is nothing to test."""
+    """Runs the program again in a network namespace. Ends it if it may not make one, because there is nothing to test."""
     if os.environ.get("VERBENA_ROCE_TEST") == "inside":
         return
     words = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
