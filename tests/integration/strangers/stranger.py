@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What another user of the host can send: any datagram, from any local address that he names as its source.
+"""What another user of the host can send: any datagram, with any local address as its source.
 
-Everything here runs as nobody, in a child of the test.
+All of this runs as nobody, in a child of the test.
 """
 
 import os
@@ -11,13 +11,13 @@ import zlib
 
 NOBODY = 65534
 ROCE_PORT = 4791
-OWN_ADDRESS = "127.0.0.77"  # his, in no fabric
+OWN_ADDRESS = "127.0.0.77"  # the stranger's address, which is in no fabric
 IP_PKTINFO, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE = 8, 10, 3
 SO_REUSEPORT, SO_REUSEADDR = 15, 2
 
 
 def as_nobody(action):
-    """Runs it in a child of another user; its error is the test's."""
+    """Runs the action in a child of another user. Its error becomes an error of the test."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -27,7 +27,7 @@ def as_nobody(action):
             os.setgid(NOBODY)
             os.setuid(NOBODY)
             action()
-        except BaseException as error:  # whatever it is belongs to the parent
+        except BaseException as error:  # the parent raises any error again
             said = repr(error)
         os.write(writer, said.encode())
         os._exit(0)
@@ -40,7 +40,7 @@ def as_nobody(action):
 
 
 def icrc(source, destination, source_port, packet):
-    """Of an IPv4 packet with identification 0; `packet` from the BTH on."""
+    """Returns the ICRC of an IPv4 packet with identification 0; `packet` begins with the BTH."""
     udp_length = 8 + len(packet) + 4
     ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0xff, 20 + udp_length, 0, 0x4000, 0xff, 17, 0xffff,
                      socket.inet_aton(source), socket.inet_aton(destination))
@@ -50,7 +50,7 @@ def icrc(source, destination, source_port, packet):
 
 
 class Stranger:
-    """A socket of his, and the source address that its datagrams bear. Open until the end of the process."""
+    """A socket of the stranger, and the source address of its datagrams. It stays open until the process ends."""
 
     all_sockets = []
 
@@ -72,8 +72,9 @@ class Stranger:
 
 
 def all_ways(victim):
-    """From his own address; bound to the victim's; and with the victim's as the source of a socket bound elsewhere. Even
-    ports and odd ones, which say whether there is a GRH; and the port of RoCEv2 itself."""
+    """Yields sockets that send from the stranger's address, from one that is bound to the victim's address, and with
+    the victim's address as the source of a socket bound elsewhere. Each has an even and an odd port, which say whether
+    there is a GRH. The last one has the port of RoCEv2."""
     for bound, source in ((OWN_ADDRESS, OWN_ADDRESS), (victim, victim), (OWN_ADDRESS, victim)):
         parities = set()
         for _ in range(64):
@@ -92,7 +93,7 @@ def bth(opcode, qpn, psn, asks=False, pad=0):
 
 
 def send_only(qpn, psn, payload):
-    """An RC SEND of one packet."""
+    """Returns an RC SEND of one packet."""
     return bth(0x04, qpn, psn, True) + payload
 
 
@@ -106,7 +107,7 @@ def mad(attribute, body, transaction=1, psn=0):
 
 
 def cm_req(guid, qpn, comm_id, service, source, destination):
-    """Asks for a connection in the name of the queue pair `qpn` of the device `guid`."""
+    """Returns a request for a connection in the name of the queue pair `qpn` of the device `guid`."""
     body = bytearray(232)
     struct.pack_into("!I", body, 0, comm_id)
     struct.pack_into("!QQ", body, 8, service, guid)
@@ -132,7 +133,7 @@ def cm_rej(local_id, remote_id, reason):
 
 
 def may_bind(address, port, option=None, family=socket.AF_INET):
-    """Whether he gets a socket at a port."""
+    """Returns whether the stranger gets a socket at a port."""
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         if option is not None:
             probe.setsockopt(socket.SOL_SOCKET, option, 1)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Another user of the host against a live connection: guessed CM datagrams, injected packets, a flood.
+"""Another user of the host attacks a live connection with guessed CM datagrams, injected packets and a flood.
 
-strangers_test.py BIN VICTIM [unittest arguments]
+    strangers_test.py BIN VICTIM [unittest arguments]
 """
 
 import json
@@ -24,7 +24,7 @@ TCP_PORT_SPACE = 0x01060000
 
 
 class End:
-    """A process of the victim, whose lines are awaited."""
+    """A process of the victim, whose lines the test awaits."""
 
     def __init__(self, env, words):
         self.process = subprocess.Popen([BIN + "/verbena", "run", "--", VICTIM, *words], env=env, text=True,
@@ -52,7 +52,7 @@ class End:
 
 @unittest.skipIf(os.geteuid() != 0, "needs root, to become somebody else")
 class StrangersTest(unittest.TestCase):
-    """With a fabric on the loopback interface, as by default."""
+    """The attacks on a fabric on the loopback interface, as by default."""
 
     LINK = None
 
@@ -94,7 +94,7 @@ class StrangersTest(unittest.TestCase):
     # --- connections --------------------------------------------------------------------------
 
     def connect(self):
-        """By librdmacm; the two ends' queue pair numbers."""
+        """Connects by librdmacm. Returns the queue pair numbers of the two ends."""
         server = self.start("listen", str(PORT))
         server.expect("listening")
         client = self.start("connect", self.address, str(PORT))
@@ -108,7 +108,7 @@ class StrangersTest(unittest.TestCase):
         return [int(end.expect("connected").split()[1], 16) for end in ends]
 
     def exchange(self):
-        """A message each way: nothing has come between."""
+        """Sends a message each way, and asserts that no other message came between."""
         for end in self.ends:
             end.tell("go")
         for end in self.ends:
@@ -118,7 +118,7 @@ class StrangersTest(unittest.TestCase):
     # --- attacks ------------------------------------------------------------------------------
 
     def guess_connection_management(self, guid, qpns):
-        """Fourteen datagrams each way: the connection's peer is gone and asks anew, or says goodbye."""
+        """Sends guesses from each socket: the connection's peer asks for a new connection, ends this one or rejects it."""
         comm_id = 1000
         for way in all_ways(self.address):
             for qpn in qpns:
@@ -131,7 +131,7 @@ class StrangersTest(unittest.TestCase):
                 way.send(stranger.cm_rej(0, n, 10), self.address)
 
     def inject(self, ways, qps):
-        """What each queue pair waits for: a SEND, and that its own request was refused."""
+        """Sends what each queue pair waits for: a SEND, and a NAK for its own request."""
         forgery = b"forged".ljust(64, b"\0")
         for way in ways:
             for qp in qps:
@@ -141,13 +141,13 @@ class StrangersTest(unittest.TestCase):
                 way.send(stranger.acknowledgement(qpn, qp["send_psn"], 0x63), self.address)
 
     def inject_as_nobody(self):
-        """With all that the victim's own status tells."""
+        """Injects packets as nobody, with all that the victim's own status tells."""
         qps = self.queue_pairs()
         self.assertEqual(len(qps), 2)
         as_nobody(lambda: self.inject(all_ways(self.address), qps))
 
     def source_ports(self):
-        """Those of the sockets that belong to the victim's device and are not port 4791."""
+        """Returns the ports of the sockets of the victim's device, except port 4791."""
         ports = set()
         for line in pathlib.Path("/proc/net/udp").read_text().splitlines()[1:]:
             address, port = line.split()[1].split(":")
@@ -179,7 +179,7 @@ class StrangersTest(unittest.TestCase):
         self.exchange()
 
     def test_a_flood_takes_no_room(self):
-        """More than a socket holds of what nobody wants: what the peers send arrives all the same."""
+        """More unwanted packets come than a socket holds. The packets of the peers still arrive."""
         qpns = self.connect()
         self.exchange()
 
@@ -208,7 +208,7 @@ class StrangersTest(unittest.TestCase):
 
 class OnRings(StrangersTest):
     def test_not_even_a_packet_of_the_users_own_passes_by_a_ring(self):
-        """From a port of the emulator's, which another program of its user may share."""
+        """The packets come from a port of the emulator's, which another program of its user may share."""
         self.connect()
         while not all(qp["link"].endswith("ring") for qp in self.queue_pairs()):
             self.exchange()
@@ -222,14 +222,14 @@ class OverUdp(StrangersTest):
 
 
 class OnRoceDevice(OverUdp):
-    """A RoCE device has peers that are not ours, so other addresses are heard: there its own checks count. Nobody
-    sends as from the device's own address."""
+    """A RoCE device may have foreign peers, so packets from other addresses are accepted, and the queue pair's own
+    checks decide. A stranger cannot send from the device's own address."""
 
     def options(self):
         return ("--roce", f"{self.net}.1")
 
 
-# Only those that say over what.
+# Only the subclasses run, because each says which link it uses.
 del StrangersTest
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One end of an RC connection that somebody else wants to disturb: made by librdmacm, or by the
-// verbs alone with what the two ends print for each other.
+// One end of an RC connection that a stranger wants to disturb. It is made by librdmacm, or by
+// verbs alone with the addresses that the two ends print for each other.
 //
 //   victim listen PORT | victim connect ADDRESS PORT        by librdmacm
 //   victim verbs                                            by hand: LID, QPN, PSN and GID on the
 //                                                           output, the peer's on the input
 //
-// It says "connected QPN". Then each line on the input is one round: it sends a message and says
-// what came from the peer ("message N"), N counted on by one; or says what went wrong. A line "end"
-// ends it.
+// It prints "connected QPN". Then each line on the input is one round: the program sends a message
+// and prints what came from the peer ("message N", with N increasing by one), or what went wrong. A
+// line "end" ends it.
 #include <infiniband/verbs.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
@@ -120,7 +120,7 @@ class End {
     if (::poll(&one, 1, 0) == 0) return;
     rdma_cm_event* event = nullptr;
     check(rdma_get_cm_event(channel, &event) == 0, "rdma_get_cm_event");
-    // A stranger may ask for a connection of his own.
+    // A stranger may ask for a connection as well; the program rejects it.
     if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) fail(rdma_event_str(event->event));
     rdma_cm_id* asks = event->id;
     rdma_ack_cm_event(event);
@@ -135,8 +135,7 @@ class End {
   std::array<char, (kReceives + 1) * kSize> buffer_{};
 };
 
-// --- by librdmacm
-// ---------------------------------------------------------------------------------
+// --- by librdmacm ------------------------------------------------------------------------------
 
 rdma_cm_id* expect(rdma_event_channel* channel, rdma_cm_event_type type) {
   rdma_cm_event* event = nullptr;
@@ -191,8 +190,7 @@ void by_rdmacm(const char* address, const char* port) {
   end.run(channel);
 }
 
-// --- by the verbs alone
-// ---------------------------------------------------------------------------
+// --- by verbs alone ----------------------------------------------------------------------------
 
 struct Name {
   unsigned lid = 0;
