@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is asked of an object is what was set: attributes of queue pairs through all their states,
-// sizes that were granted, numbers that stay the same.
+// Queries return what was set: attributes of queue pairs in all states, granted sizes, and numbers
+// that stay the same.
 #include <cstring>
 
 #include "verbs_fixture.hpp"
@@ -40,7 +40,7 @@ class Attributes : public Verbs {
     a.grh.traffic_class = 0x20;
     return a;
   }
-  // INIT to RTR with all that this transition takes.
+  // Returns the attributes of INIT to RTR, with all that this transition takes.
   ibv_qp_attr to_rtr_in_full(ibv_qp* qp) {
     ibv_qp_attr a{};
     a.qp_state = IBV_QPS_RTR;
@@ -90,7 +90,7 @@ TEST_F(Attributes, OfACreatedQueuePairAreThoseOfItsCreation) {
   ibv_qp* qp = ibv_create_qp(pd_, &init);
   ASSERT_NE(qp, nullptr);
   qps_.push_back(qp);
-  EXPECT_GE(init.cap.max_send_wr, 10u);  // what was granted is told
+  EXPECT_GE(init.cap.max_send_wr, 10u);  // the query returns the granted size
   EXPECT_GE(init.cap.max_inline_data, 100u);
   const ibv_qp_attr a = query(qp);
   EXPECT_EQ(a.qp_state, IBV_QPS_RESET);
@@ -133,7 +133,7 @@ TEST_F(Attributes, OfAConnectionAreThoseThatWereSetOnTheWay) {
   EXPECT_EQ(got.rnr_retry, 6);
   EXPECT_EQ(got.max_rd_atomic, 9);
   EXPECT_NE(got.path_mig_state, IBV_MIG_MIGRATED);
-  EXPECT_EQ(got.dest_qp_num, 0x1234u);  // and the earlier ones stay
+  EXPECT_EQ(got.dest_qp_num, 0x1234u);  // earlier attributes stay
 }
 
 TEST_F(Attributes, AreForgottenByReset) {
@@ -197,15 +197,14 @@ TEST_F(Attributes, OfACompletionQueueAreWhatItHolds) {
   EXPECT_GE(cq_->cqe, 500);
 }
 
-// In order are the bytes that a reliable peer writes or sends; those that a READ brings need not
-// be.
+// A reliable peer's WRITE and SEND arrive in order. Data of a READ need not.
 TEST_F(Attributes, SayWhetherDataComesInOrder) {
   connect();
   EXPECT_EQ(ibv_query_qp_data_in_order(left_, IBV_WR_RDMA_WRITE, 0), 1);
   EXPECT_EQ(ibv_query_qp_data_in_order(left_, IBV_WR_RDMA_READ, 0), 0);
 }
 
-// Of libibverbs' headers some do not name them yet.
+// Some versions of libibverbs' headers do not define these capabilities yet.
 TEST_F(Attributes, OnDemandPagingServesEveryOperationOfReliableTransports) {
   constexpr std::uint32_t kFlush = 1u << 6;
   constexpr std::uint32_t kAtomicWrite = 1u << 7;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is on its way when a queue pair is closed, between two devices opened by one process.
+// Two devices opened by one process: what becomes of packets under way when a queue pair is closed.
 #include <memory>
 #include <utility>
 
@@ -8,7 +8,7 @@
 namespace verbs_test {
 namespace {
 
-// The fixture's parts, a second time.
+// A second instance of the fixture.
 class End final : public Verbs {
  public:
   End() { SetUp(); }
@@ -25,7 +25,7 @@ class End final : public Verbs {
   using Verbs::to_state;
 };
 
-// A queue pair of each, null where there is none to be had.
+// Returns a connected queue pair of each side, or nulls if there is none.
 std::pair<ibv_qp*, ibv_qp*> connect(End& left, End& right) {
   ibv_qp* const from = left.make();
   ibv_qp* const to = right.make();
@@ -37,8 +37,8 @@ std::pair<ibv_qp*, ibv_qp*> connect(End& left, End& right) {
   return {from, to};
 }
 
-// An adapter has answered a message before anyone can know of it, so that the answer is there
-// before whatever the receiver says afterwards, by another way, that has the sender close.
+// An adapter acknowledges a message before any program can know of it. So the ACK arrives before
+// any other word of the receiver that makes the sender close.
 TEST(Closing, AMessageThatWasReceivedIsNotFlushed) {
   End left;
   End right;
@@ -54,14 +54,14 @@ TEST(Closing, AMessageThatWasReceivedIsNotFlushed) {
   }
 }
 
-// Also where it waited for the application's own next message, as it does in a ping-pong.
+// This also holds for an ACK that waits for the application's own next message, as in a ping-pong.
 TEST(Closing, WhatIsOwedIsSentThough) {
   End left;
   End right;
   for (int i = 0; i < 20; ++i) {
     const auto [from, to] = connect(left, right);
     ASSERT_TRUE(from != nullptr && to != nullptr);
-    int sent = 0;  // of the left's, that completed
+    int sent = 0;  // completed requests of the left side
     const auto await_message = [&](End& end) {
       for (ibv_wc wc = end.poll(); wc.opcode != IBV_WC_RECV; wc = end.poll()) {
         sent += &end == &left ? 1 : 0;

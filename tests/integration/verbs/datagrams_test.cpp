@@ -33,7 +33,7 @@ class Datagrams : public Verbs {
     post(left_, wr, length);
     sent_ = ah;
   }
-  // Both completions, the receive's; the handle is not needed any more.
+  // Polls both completions, and returns the receive's. Destroys the address handle.
   ibv_wc arrived() {
     ibv_wc received{};
     for (int both = 0; both < 2; ++both) {
@@ -105,7 +105,8 @@ TEST_F(Datagrams, OnInfiniBandFillThePathMtuBesideTheGrh) {
   EXPECT_EQ(arrived().byte_len, sizeof bytes_);
 }
 
-// As on mlx5 and Soft-RoCE; by the service level mlx5 says that UDP over IPv4 came.
+// The IPv4 header is as on mlx5 and Soft-RoCE. As on mlx5, the completion's sl says that the packet
+// came by UDP over IPv4.
 TEST_F(Datagrams, OnRoceComeWithTheIpv4Header) {
   if (is_infiniband()) return;
   ibv_ah_attr to = to_self(true);
@@ -126,7 +127,7 @@ TEST_F(Datagrams, OnRoceComeWithTheIpv4Header) {
   EXPECT_EQ(ip.tos, 0x5a);
   EXPECT_EQ(ip.ttl, 33);
   EXPECT_EQ(ip.protocol, 17);
-  // UDP, BTH, DETH, 100 bytes, ICRC.
+  // These are the lengths of IPv4, UDP, BTH, DETH, 100 bytes and the ICRC.
   EXPECT_EQ(ntohs(ip.tot_len), 20 + 8 + 12 + 8 + 100 + 4);
   ibv_gid v4{};
   ASSERT_EQ(ibv_query_gid(context_, 1, 3, &v4), 0);
@@ -144,7 +145,7 @@ TEST_F(Datagrams, OnRoceComeWithTheIpv4Header) {
 
 class OwnMulticast : public Datagrams {
  protected:
-  // In the group, and blocking what it sends there itself, or not.
+  // Makes the group's sender. With `blocks` it does not receive what it sends to the group.
   void make_left(bool blocks) {
     ibv_qp_init_attr_ex a{};
     a.qp_type = IBV_QPT_UD;
@@ -184,7 +185,7 @@ class OwnMulticast : public Datagrams {
   ibv_gid group_ = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 7, 7, 7}};
 };
 
-// Two threads share a queue pair; each joins and leaves groups of its own.
+// Two threads share a queue pair. Each joins and leaves its own groups.
 TEST_F(OwnMulticast, ThreadsAttachAndDetachOneQueuePair) {
   make_left(false);
   constexpr int kGroups = 24;
@@ -223,7 +224,7 @@ TEST_F(OwnMulticast, DoesNotComeBackWhereItIsBlocked) {
     }
     const std::uint64_t blocked_before = blocked();
     send(to_group(), kQkey, 0xffffff);
-    // The send, the other member's, and its own if it may come back.
+    // Polls the send, the other member's receive, and its own if that is not blocked.
     std::vector<std::uint64_t> receivers;
     for (int left = blocks ? 2 : 3; left != 0; --left) {
       const ibv_wc wc = poll();
@@ -234,7 +235,7 @@ TEST_F(OwnMulticast, DoesNotComeBackWhereItIsBlocked) {
     EXPECT_EQ(blocked(), blocked_before + (blocks ? 1 : 0));
     if (blocks) {
       EXPECT_EQ(receivers, std::vector<std::uint64_t>{right_->qp_num});
-      // It receives all the same: the next that comes is the one that is told of.
+      // The sender still receives: the next datagram to it is the first one that completes.
       send(to_self(false), kQkey, left_->qp_num);
       EXPECT_EQ(arrived().wr_id, left_->qp_num);
     } else {

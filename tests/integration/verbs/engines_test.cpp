@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Queue pairs whose completion queues have nothing in common are divided among several engines of
-// one opened device. Nothing but the speed of threads shall tell.
+// Queue pairs that share no completion queue are divided among several engines of an opened device.
+// A program must notice nothing but the speed of its threads.
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -17,7 +17,7 @@
 namespace verbs_test {
 namespace {
 
-constexpr std::uint32_t kSlotShift = 14;  // of a queue pair number
+constexpr std::uint32_t kSlotShift = 14;  // bits of a queue pair number below its slot
 
 std::uint32_t slot_of(const ibv_qp* qp) { return qp->qp_num >> kSlotShift; }
 
@@ -59,7 +59,7 @@ class Engines : public Verbs {
     to_rts(one);
     to_rts(other);
   }
-  // Completion queues outlive their queue pairs.
+  // Destroys the queue pairs before the completion queues.
   void destroy(std::initializer_list<ibv_cq*> cqs) {
     for (ibv_qp* qp : qps_) EXPECT_EQ(ibv_destroy_qp(qp), 0);
     qps_.clear();
@@ -87,7 +87,7 @@ TEST_F(Engines, AreTakenInTurnByCompletionQueuesOfTheirOwn) {
   EXPECT_NE(slot_of(qps[1]), slot_of(qps[2]));
   EXPECT_NE(slot_of(qps[0]), slot_of(qps[2]));
   EXPECT_EQ(slot_of(qps[0]), slot_of(qps[3])) << "there are three";
-  // Each to the next one, across them.
+  // Pairs of queue pairs on different engines send to each other.
   for (int i = 0; i < 4; i += 2) {
     join(qps[i], qps[i + 1]);
     expect_message(qps[i], cqs[i], qps[i + 1], cqs[i + 1]);
@@ -106,7 +106,7 @@ TEST_F(Engines, AreOnesWhereCompletionQueuesAreShared) {
   EXPECT_NE(slot_of(a), slot_of(b));
   EXPECT_EQ(slot_of(a), slot_of(like_a));
   EXPECT_EQ(slot_of(b), slot_of(across)) << "receiving decides";
-  // The first one's has queue pairs of two engines now.
+  // The completion queue `first` now has queue pairs of two engines.
   join(a, like_a);
   expect_message(a, first, like_a, first);
   join(b, across);
@@ -127,14 +127,14 @@ TEST_F(Engines, LeaveToTheFirstWhatOthersHaveAPartIn) {
   shared.send_cq = shared.receive_cq = cqs[3];
   ibv_qp* const qp = make(shared);
   EXPECT_EQ(slot_of(qp), first) << "a shared receive queue";
-  // And stay there.
+  // Later queue pairs with these completion queues stay on the first engine.
   EXPECT_EQ(slot_of(make_with(cqs[2])), first);
   EXPECT_EQ(slot_of(make_with(cqs[3])), first);
   destroy({cqs[0], cqs[1], cqs[2], cqs[3]});
   EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
 }
 
-// One thread for each end, one region of memory for all.
+// Each end has a thread, and all share one memory region.
 TEST_F(Engines, CarryTheMessagesOfThreads) {
   constexpr int kEnds = 4;
   constexpr int kMessages = 3000;
@@ -159,7 +159,7 @@ TEST_F(Engines, CarryTheMessagesOfThreads) {
         wr.num_sge = 1;
         bad += ibv_post_recv(qps[end], &wr, &rejected) != 0;
       };
-      // A WRITE of what the answer's SEND tells of.
+      // A WRITE brings the data, and a SEND announces it.
       const auto say = [&](int n) {
         mine[0] = static_cast<char>(n);
         ibv_sge sge = element(mine);
@@ -252,7 +252,7 @@ std::vector<std::string> slots_in_status() {
 TEST_F(Engines, AreShownAsWhatTheyAre) {
   ibv_cq* const cqs[] = {make_cq(), make_cq(), make_cq()};
   for (ibv_cq* cq : cqs) make_with(cq);
-  // The emulator may not have noticed yet that those of the test before are gone.
+  // The emulator may not have noticed yet that the engines of the previous test are gone.
   std::vector<std::string> slots = slots_in_status();
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
   while (slots.size() != 3 && std::chrono::steady_clock::now() < end) slots = slots_in_status();
@@ -297,8 +297,7 @@ TEST_F(Engines, AreGoneWithTheirDevice) {
   EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
 }
 
-// Nothing but speed is lost where there are not descriptors enough, be it that a further engine is
-// given up when it is half made.
+// Without enough descriptors only speed is lost, even if an engine has to be given up half made.
 class FewDescriptors : public Engines, public testing::WithParamInterface<int> {};
 
 TEST_P(FewDescriptors, MakeFewEngines) {
@@ -324,7 +323,7 @@ TEST_P(FewDescriptors, MakeFewEngines) {
 
 INSTANTIATE_TEST_SUITE_P(Each, FewDescriptors, testing::Values(0, 1, 2, 3));
 
-// The child has none of them, and may close what it was given.
+// The child has no engine, and may close the objects that it inherited.
 TEST_F(Engines, AreTheParentsAfterAFork) {
   ibv_cq* const cqs[] = {make_cq(), make_cq(), make_cq()};
   for (ibv_cq* cq : cqs) make_with(cq);
@@ -347,7 +346,7 @@ TEST_F(Engines, AreTheParentsAfterAFork) {
   destroy({cqs[0], cqs[1], cqs[2]});
 }
 
-// A word that is no number of engines costs one line, and nothing else.
+// A value that is not a number of engines costs one line of explanation and has no other effect.
 TEST_F(Engines, AreAsManyAsProcessorsIfTheirNumberIsNone) {
   for (const char* word : {"0", "9", "many", "-1", "3x", "03"}) {
     ::setenv("VERBENA_ENGINES", word, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a device tells and counts, through the real libibverbs: asynchronous events, moderation,
+// What a device reports and counts, through the real libibverbs: asynchronous events, moderation,
 // rate limits.
 #include <utility>
 
@@ -40,7 +40,7 @@ TEST_F(Events, ASendQueueThatHasDrainedSaysSoWhenAsked) {
   ASSERT_EQ(ibv_query_qp(left_, &a, IBV_QP_STATE, &init), 0);
   EXPECT_EQ(a.qp_state, IBV_QPS_SQD);
   EXPECT_EQ(a.sq_draining, 0);
-  // What is posted meanwhile waits, and drains nothing anew.
+  // A request that is posted in SQD waits, and raises no second event.
   EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
   EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
   post(left_, request());
@@ -66,7 +66,7 @@ TEST_F(Events, ASharedQueueTellsThatItsLimitIsReached) {
   expect_event(IBV_EVENT_SRQ_LIMIT_REACHED, srq_);
   ibv_srq_attr a{};
   ASSERT_EQ(ibv_query_srq(srq_, &a), 0);
-  EXPECT_EQ(a.srq_limit, 0u);  // disarmed
+  EXPECT_EQ(a.srq_limit, 0u);  // the event has disarmed the limit
 }
 
 TEST_F(Events, AConnectionMovesToItsOtherPathAtTheProgramsWish) {
@@ -82,7 +82,7 @@ TEST_F(Events, AConnectionMovesToItsOtherPathAtTheProgramsWish) {
   for (ibv_qp* qp : {left_, right_}) {
     ASSERT_EQ(ibv_modify_qp(qp, &a, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE), 0);
   }
-  // Each is armed when it has heard that the other wants to be.
+  // Each side is armed once it knows that the other wants to be.
   for (const auto& [from, to] : {std::pair(left_, right_), std::pair(right_, left_)}) {
     receive(to);
     post(from, request());
@@ -211,7 +211,7 @@ class Moderation : public Verbs {
     a.moderate = {count, period};
     ASSERT_EQ(ibv_modify_cq(cq_, &a), 0);
   }
-  // A completion may be seen before its event.
+  // Waits for an event, because a completion may be visible before its event.
   bool has_event(int patience_ms = kPatienceMs) {
     pollfd p{channel_->fd, POLLIN, 0};
     return ::poll(&p, 1, patience_ms) == 1;
@@ -239,7 +239,7 @@ TEST_F(Moderation, TellsOncePerSoManyCompletions) {
   take_event();
 }
 
-// An event may be late by the period at most; here it is not late at all.
+// With a period, an event may be late by the period. This device does not delay it at all.
 TEST_F(Moderation, WithAPeriodDelaysNothing) {
   moderate(3, 1000);
   ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);

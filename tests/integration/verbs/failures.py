@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs of the distribution whose verbs fail because they shall.
+"""Programs of the distribution whose verbs fail on request.
 
-failures.py PREFIX
+    failures.py PREFIX
 """
 
 import pathlib
@@ -64,7 +64,7 @@ class Failures(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_calls_of_librdmacm(self):
-        """Through rping, in the order in which it makes them."""
+        """rping makes these calls in this order."""
         for function, error, told in (("rdma_create_event_channel", "EMFILE", "rdma_create_event_channel: "),
                                       ("rdma_create_id", "ENOMEM", "rdma_create_id: Cannot allocate memory"),
                                       ("rdma_resolve_addr", "ENETUNREACH", "rdma_resolve_addr: Network is unreachable"),

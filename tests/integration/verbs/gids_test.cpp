@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The GID table: all ways of asking for it agree, and each of its rows can be used.
+// The GID table: all ways to query it agree, and each row can be used.
 #include <dlfcn.h>
 #include <net/if.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// More events than a pipe takes wait for a program that does not read them: none is lost, however
-// it reads them in the end.
+// More events than a pipe holds wait for a program that does not read. None is lost, whichever way
+// the program reads them in the end.
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -20,7 +20,7 @@ namespace {
 class ManyCompletionEvents : public Verbs {
  protected:
   static constexpr std::size_t kQueues = 4;
-  static constexpr int kMany = 3000;  // of each; a pipe takes 8192
+  static constexpr int kMany = 3000;  // events of each queue; a pipe holds 8192
 
   void SetUp() override {
     Verbs::SetUp();
@@ -47,7 +47,7 @@ class ManyCompletionEvents : public Verbs {
     }
     Verbs::TearDown();
   }
-  // One of each queue in turn. A completion may be seen before its event.
+  // Raises events of each queue in turn. A completion may be visible before its event.
   void raise(int of_each) {
     for (int n = 0; n < of_each; ++n) {
       for (std::size_t i = 0; i < kQueues; ++i) {
@@ -63,7 +63,7 @@ class ManyCompletionEvents : public Verbs {
   void set_nonblocking() {
     ASSERT_EQ(::fcntl(channel_->fd, F_SETFL, ::fcntl(channel_->fd, F_GETFL) | O_NONBLOCK), 0);
   }
-  // Read by libibverbs. False: there is none.
+  // Takes an event by libibverbs. Returns false if there is none.
   bool take() {
     ibv_cq* cq = nullptr;
     void* cookie = nullptr;
@@ -71,7 +71,7 @@ class ManyCompletionEvents : public Verbs {
     note(cq);
     return true;
   }
-  // Read as a file, by a system call that nobody sees.
+  // Reads events from the channel's file, by a system call that no wrapper sees.
   bool take_directly() {
     std::array<ibv_cq*, 100> seen{};
     const long got = ::syscall(SYS_read, channel_->fd, seen.data(), sizeof seen);
@@ -90,7 +90,8 @@ class ManyCompletionEvents : public Verbs {
     }
     FAIL() << "an event of no queue of ours";
   }
-  // Until all have come that were raised; `await` returns whether there is something to read.
+  // Takes events until all that were raised have come. `await` returns whether there is something
+  // to read.
   void take_all(const std::function<bool()>& await, const std::function<bool()>& take_some,
                 int of_each = kMany) {
     while (all_taken_ < of_each * static_cast<int>(kQueues)) {
@@ -200,7 +201,7 @@ TEST_F(ManyCompletionEvents, ThoseOfADestroyedQueueGoWithIt) {
 
 class ManyAsynchronousEvents : public Verbs {
  protected:
-  static constexpr int kMany = 5000;  // a pipe takes 4096
+  static constexpr int kMany = 5000;  // a pipe holds 4096
 
   void SetUp() override {
     Verbs::SetUp();
@@ -223,9 +224,9 @@ class ManyAsynchronousEvents : public Verbs {
     }
     Verbs::TearDown();
   }
-  // Not in turn, so that their order can be told.
+  // Picks queues irregularly, so that a wrong order shows.
   static std::size_t queue_of(int event) { return static_cast<std::size_t>(event * event / 3 % 2); }
-  // The message leaves less than one receive.
+  // The message takes the only receive, so fewer than the limit of one remain.
   void raise(std::size_t queue) {
     ibv_sge sge = at(2048, 1024);
     ibv_recv_wr wr{};

@@ -16,7 +16,7 @@ class Raised : public Verbs {
     device_ = ibv_get_device_name(context_->device);
   }
   void raise(const std::string& words) { command("event " + device_ + " " + words); }
-  // The complaint of a command that fails.
+  // Returns what a command prints that fails.
   std::string refusal(const std::string& words) {
     const std::string line =
         std::string(std::getenv("VERBENA_COMMAND")) + " event " + words + " 2>&1";
@@ -77,7 +77,7 @@ TEST_F(Raised, ASharedReceiveQueueIsNamedByItsHandle) {
   expect_no_event();
 }
 
-// Of scripted faults, which name a queue by its place among those of the program.
+// Rules of scripted faults name a queue by its number among those of the program.
 TEST_F(Raised, ARuleRaisesTheEventOfAQueue) {
   make_srq(0);
   connect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Runs the rows. Each row's explanation is what the provider writes to standard error meanwhile.
+// Runs the rows. A row's explanation is what the provider writes to standard error during the call.
 #include "refusals.hpp"
 
 #include <sys/mman.h>
@@ -43,12 +43,12 @@ class Explanations {
 };
 
 struct Outcome {
-  int error;       // that the verb returned, or that it left in errno where it returns an object
-  int left_errno;  // which is the same in both cases (ibv_poll_cq returns it negated)
+  int error;       // what the verb returned, or left in errno if it returns an object
+  int left_errno;  // errno; the same in both cases (ibv_poll_cq returns it negated)
   std::string explanation;
 };
 
-// What is wrong with a row's outcome; empty: nothing.
+// Returns what is wrong with a row's outcome, or an empty string.
 std::string judge(const Row& row, const Outcome& outcome, const std::string& before,
                   const std::string& after) {
   const auto& [error, left_errno, explanation] = outcome;
@@ -56,7 +56,7 @@ std::string judge(const Row& row, const Outcome& outcome, const std::string& bef
     return "errno " + std::to_string(error) + " in place of " + std::to_string(row.error) + "; " +
            explanation;
   }
-  // What libibverbs refuses by itself it only returns.
+  // Refusals by libibverbs itself are only returned, not left in errno.
   if (row.reason != nullptr && left_errno != std::abs(error)) {
     return "returns " + std::to_string(error) + " and leaves errno at " +
            std::to_string(left_errno);
@@ -95,7 +95,7 @@ int run(Case& c, Explanations& explanations) {
   return failures;
 }
 
-// The objects of so many refusals still work.
+// The objects still work after so many refusals.
 void check_traffic(World& w) {
   ibv_sge sge = w.sge();
   ibv_recv_wr receive{};

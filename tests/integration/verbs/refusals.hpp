@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Every verb with every class of wrong argument, as tables: what is called, which errno must come
-// back, and what must stand in the explanation. refusals.cpp runs them one after the other on one
-// `World`; after each row nothing of that world may have changed. A NULL in place of the first
-// handle is not among them: libibverbs itself looks into that one before it asks anybody.
+// Every verb with every class of wrong argument, as tables: the call, the expected errno, and a
+// part of the explanation. refusals.cpp runs the rows one after the other on one `World`; after
+// each row nothing of that world may have changed. NULL as the first handle is left out, because
+// libibverbs dereferences it before it calls the provider.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -14,14 +14,15 @@
 namespace refusals {
 
 inline constexpr std::size_t kBytes = 1 << 16;
-inline constexpr std::uint32_t kQueue = 4;  // requests that a queue pair holds each way
+inline constexpr std::uint32_t kQueue = 4;  // requests that a queue pair holds in each direction
 inline constexpr std::uint32_t kSges = 2;
 inline constexpr std::uint32_t kInline = 64;
-inline constexpr std::uint32_t kMaxSge = 30;  // the device's
-inline constexpr std::uint32_t kAnySge = 32;  // more are refused without looking at the queue
+inline constexpr std::uint32_t kMaxSge = 30;  // the device's limit
+// more elements are refused without a look at the queue
+inline constexpr std::uint32_t kAnySge = 32;
 inline constexpr std::uint32_t kMaxWr = 32768;
 
-// Objects of one opened device. A second world's are foreign to the first.
+// Objects of one opened device. Those of a second world are foreign to the first.
 struct World {
   explicit World(ibv_device* device);
   void destroy();
@@ -30,11 +31,11 @@ struct World {
   ibv_port_attr port{};
   ibv_gid gid{};
   ibv_pd* pd;
-  ibv_pd* other_pd;  // of the same device; has no objects
+  ibv_pd* other_pd;  // of the same device, without objects
   ibv_td* td;
   ibv_comp_channel* channel;
   ibv_cq* cq;
-  ibv_cq* event_cq;  // with the channel
+  ibv_cq* event_cq;  // uses the channel
   ibv_cq_ex* cq_ex;
   std::vector<char> bytes;
   ibv_mr* mr;
@@ -44,24 +45,24 @@ struct World {
   ibv_mw* mw2;
   ibv_dm* dm;
   ibv_mr* dm_mr;
-  ibv_srq* srq;     // used by with_srq; full
-  ibv_srq* tm_srq;  // room for one tag, which is taken
+  ibv_srq* srq;     // with_srq uses it; it is full
+  ibv_srq* tm_srq;  // has room for one tag, which is taken
   std::uint32_t tag_handle = 0;
   ibv_xrcd* xrcd;
   ibv_srq* xrc_srq;
   ibv_ah* ah;
   ibv_qp* reset;  // RC
-  ibv_qp* init;   // RC, its receive queue is full
-  ibv_qp* rc;     // connected to itself
+  ibv_qp* init;   // RC with a full receive queue
+  ibv_qp* rc;     // RC, connected to itself
   ibv_qp* uc;
   ibv_qp* ud;           // attached to a multicast group
   ibv_qp* with_srq;     // INIT
   ibv_qp* xrc_send;     // RESET
-  ibv_qp* xrc_receive;  // RESET, opened once more
+  ibv_qp* xrc_receive;  // RESET, opened a second time
   ibv_qp* opened;
   ibv_qp_ex* builder;  // RC, connected to itself
 
-  // What a verb could have changed, in words.
+  // Returns in words what a verb could have changed.
   std::string state() const;
   ibv_sge sge(std::uint32_t length = 8) const;
   ibv_ah_attr to_self() const;
@@ -75,7 +76,7 @@ struct World {
   void connect(ibv_qp* qp) const;
 };
 
-// Handles of objects that were destroyed.
+// Handles of destroyed objects.
 struct Dead {
   explicit Dead(World& w);
   ibv_pd* pd;
@@ -104,14 +105,14 @@ struct Row {
   const char* verb;
   const char* argument;
   int error;
-  const char* reason;    // a part of the explanation; null: libibverbs refuses by itself
-  int (*call)(Case& c);  // an errno
+  const char* reason;    // a part of the explanation; null if libibverbs itself refuses
+  int (*call)(Case& c);  // returns an errno
 };
 
 inline constexpr ibv_gid kGroup = {
     {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9}};
 
-// The errno of a verb that returns a pointer, or a number of its own.
+// Returns 0, or the errno of a verb that returns an object.
 template <typename T>
 int made(T* object) {
   return object != nullptr ? 0 : errno;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Handles of what was destroyed before, as the verb's own and in attributes; and what is for raw
-// Ethernet only.
+// Handles of destroyed objects, as a verb's argument and in attributes; and what only raw Ethernet
+// has.
 #include <cerrno>
 
 #include "refusals.hpp"

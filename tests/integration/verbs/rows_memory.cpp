@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Domains, regions, windows, device memory; and what the device says of itself.
+// Domains, regions, windows, device memory, and queries of the device.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -29,7 +29,7 @@ int reg(Case& c, void* at, std::size_t length, int access) {
   return made(ibv_reg_mr(c.w.pd, at, length, access));
 }
 
-// ibv_rereg_mr has codes of its own and leaves the reason in errno.
+// Returns the errno behind ibv_rereg_mr's own codes.
 int rereg(Case& c, int flags, ibv_pd* pd, void* at, std::size_t length, int access) {
   const int code = ibv_rereg_mr(c.w.mr, flags, pd, at, length, access);
   if (code == 0) return 0;

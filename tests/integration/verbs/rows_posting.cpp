@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Work requests, the classic way and through the builder; address handles and multicast groups.
+// Work requests, posted directly and by the builder; address handles and multicast groups.
 #include <cerrno>
 
 #include "refusals.hpp"
@@ -7,7 +7,7 @@
 namespace refusals {
 namespace {
 
-// A SEND of 8 bytes, but for one thing; when it is refused *bad_wr must point to it.
+// Posts a SEND of 8 bytes with one thing changed. If it is refused, *bad_wr must point to it.
 int send(Case& c, ibv_qp* qp, void (*change)(Case&, ibv_send_wr&, ibv_sge*)) {
   ibv_sge sges[kAnySge + 1] = {};
   sges[0] = c.w.sge();

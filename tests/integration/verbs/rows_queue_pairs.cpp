@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Making queue pairs and changing their state. Which attributes a transition takes and their bounds
-// are tested one by one in tests/unit/qp; here is what passes through libibverbs.
+// Making queue pairs and changing their state. tests/unit/qp tests one by one which attributes a
+// transition takes, and their bounds. The rows here check what passes through libibverbs.
 #include <cerrno>
 
 #include "refusals.hpp"
@@ -38,7 +38,7 @@ int open(Case& c, void (*change)(Case&, ibv_qp_open_attr&)) {
   return made(ibv_open_qp(c.w.context, &a));
 }
 
-// RESET to INIT, but for one thing.
+// Modifies RESET to INIT, with one thing changed.
 int modify(Case& c, ibv_qp* qp, int mask, void (*change)(Case&, ibv_qp_attr&)) {
   ibv_qp_attr a{};
   a.qp_state = IBV_QPS_INIT;
@@ -50,7 +50,7 @@ constexpr int kToInit = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_
 constexpr int kToRtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                        IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 
-// INIT to RTR, but for one thing.
+// Modifies INIT to RTR, with one thing changed.
 int to_rtr(Case& c, int without, void (*change)(Case&, ibv_qp_attr&)) {
   ibv_qp_attr a{};
   a.qp_state = IBV_QPS_RTR;

@@ -28,7 +28,7 @@ int srq(Case& c, std::uint32_t max_wr, std::uint32_t max_sge) {
   return made(ibv_create_srq(c.w.pd, &a));
 }
 
-// What would make a tag-matching SRQ, but for one thing.
+// Makes a tag-matching SRQ, with one thing changed.
 int srq_ex(Case& c, void (*change)(Case&, ibv_srq_init_attr_ex&)) {
   ibv_srq_init_attr_ex a{};
   a.attr = {10, 1, 0};
@@ -53,7 +53,7 @@ int moderate(Case& c, std::uint32_t mask) {
   return ibv_modify_cq(c.w.cq, &a);
 }
 
-// The refused request must be named.
+// Posts a receive. If it is refused, *bad_wr must point to it.
 int post(ibv_srq* which, ibv_sge* list, int count) {
   ibv_recv_wr wr{};
   ibv_recv_wr* bad = nullptr;

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs a program of this folder on an emulator of its own.
 
-run.py PREFIX PERSONA PROGRAM [ARGUMENT...]
+    run.py PREFIX PERSONA PROGRAM [ARGUMENT...]
 
-PERSONA is ib or roce, with .udp behind it for UDP in place of shared rings.
+PERSONA is ib or roce; with .udp behind it, UDP replaces shared rings.
 """
 
 import os
@@ -28,7 +28,7 @@ def main():
     persona, _, link = persona.partition(".")
     with emulator(prefix, persona) as device:
         device.environment["VERBENA_COMMAND"] = device.verbena
-        # Each row of the refusals is to be explained, also those that differ in little.
+        # Each row of the refusals needs its explanation, even if it differs little from another.
         device.environment["VERBENA_LOG"] = "explain-all"
         link = link or os.environ.get("VERBENA_LINK", "")
         if link:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// When a queue is full: a request has its slot until its completion was polled, or that of a later
-// one if it is unsignaled, and a receive until its completion was polled; so each queue takes as
-// many as it said, and refuses the next one at the same place each time.
+// When a queue is full. A request keeps its slot until its completion was polled, or, if it is
+// unsignaled, that of a later request. A receive keeps its slot until its completion was polled. So
+// each queue takes as many as it said, and always refuses the next one at the same place.
 #include <atomic>
 #include <cstdlib>
 #include <thread>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kDepth = 8;
 
-// The left sends what the right takes from an SRQ that never runs dry.
+// left_ writes to right_, which needs no completions for that.
 class Slots : public Verbs {
  protected:
   void SetUp() override {
@@ -70,14 +70,14 @@ class Slots : public Verbs {
     to_rts(one);
     to_rts(other);
   }
-  // left_ writes to right_, and completes in `cq`.
+  // Connects left_, which completes in `cq`, with right_.
   void connect_with(ibv_cq* cq, bool signals_all = false, bool has_builder = false) {
     left_ = make_of(cq, signals_all, has_builder);
     right_ = make_of(quiet_);
     join(left_, right_);
   }
 
-  // A WRITE, which needs no receive.
+  // Posts a WRITE, which needs no receive.
   int write(ibv_qp* qp, unsigned flags, std::uint64_t id = 2) {
     ibv_sge sge = at(0, 8);
     ibv_send_wr wr = request(IBV_WR_RDMA_WRITE);
@@ -88,7 +88,7 @@ class Slots : public Verbs {
     wr.send_flags = flags;
     return ibv_post_send(qp, &wr, &bad);
   }
-  // How many it takes until it is full.
+  // Returns how many requests the queue takes until it is full.
   std::uint32_t fill(ibv_qp* qp, unsigned flags) {
     std::uint32_t taken = 0;
     int error = 0;
@@ -96,14 +96,13 @@ class Slots : public Verbs {
     EXPECT_EQ(error, ENOMEM);
     return taken;
   }
-  // Until all that was posted is acknowledged: what is done has its slot all the same. The last
-  // bytes of what was written tell.
+  // Lets the device work until all posted requests are acknowledged. They keep their slots.
   void let_it_be_done(ibv_qp* qp) {
     ibv_qp_attr a{};
     ibv_qp_init_attr init{};
     for (int i = 0; i < 200; ++i) {
       ibv_wc wc;
-      ASSERT_EQ(ibv_poll_cq(quiet_, 1, &wc), 0);  // which lets the device work
+      ASSERT_EQ(ibv_poll_cq(quiet_, 1, &wc), 0);  // lets the device work
       ASSERT_EQ(ibv_query_qp(qp, &a, IBV_QP_STATE, &init), 0);
       usleep(200);
     }
@@ -118,7 +117,7 @@ class Slots : public Verbs {
     }
   }
 
-  ibv_cq* quiet_ = nullptr;  // where nobody polls but to let the device work
+  ibv_cq* quiet_ = nullptr;  // polled only to let the device work
   ibv_cq_ex* ex_ = nullptr;
   ibv_mw* mw_ = nullptr;
 };
@@ -157,7 +156,7 @@ TEST_F(Slots, OfUnsignaledRequestsAreFreeWithALaterOne) {
     const std::uint32_t rest = kDepth - 1 - static_cast<std::uint32_t>(unsignaled);
     ASSERT_EQ(fill(left_, 0), rest);
     poll_from(cq_, 1);
-    // Those behind it still have theirs.
+    // The requests behind the polled one still have their slots.
     for (std::uint32_t i = 0; i < kDepth - rest - 1; ++i) ASSERT_EQ(write(left_, 0), 0);
     ASSERT_EQ(write(left_, IBV_SEND_SIGNALED), 0);
     ASSERT_EQ(write(left_, 0), ENOMEM);
@@ -165,7 +164,7 @@ TEST_F(Slots, OfUnsignaledRequestsAreFreeWithALaterOne) {
   }
 }
 
-// As the reader goes on, before it ends its poll.
+// A slot is free once the reader moves on, before it ends its poll.
 TEST_F(Slots, AreFreeAsTheExtendedPollReads) {
   ibv_cq_init_attr_ex init{};
   init.cqe = 100;
@@ -215,7 +214,7 @@ TEST_F(Slots, AreTheBuildersToo) {
   }
 }
 
-// They send nothing, and take slots as all others do.
+// Local operations send nothing, but take slots as all others do.
 TEST_F(Slots, AreTakenByLocalOperations) {
   connect_with(cq_);
   mw_ = ibv_alloc_mw(pd_, IBV_MW_TYPE_2);
@@ -253,7 +252,7 @@ TEST_F(Slots, OfFlushedRequestsAreFreeWhenTheyWerePolled) {
   ASSERT_EQ(write(left_, 0), 0);
   let_it_be_done(left_);
   ASSERT_EQ(to_state(left_, IBV_QPS_ERR), 0);
-  // The unsignaled one was done; those that are flushed complete all.
+  // The unsignaled request had finished. Flushed requests complete in any case.
   EXPECT_EQ(fill(left_, 0), kDepth - 1);
   poll_from(cq_, 3, IBV_WC_WR_FLUSH_ERR);
   EXPECT_EQ(fill(left_, 0), 4u) << "three, and the one before them";
@@ -284,7 +283,7 @@ TEST_F(Slots, AreEachQueuePairsOwn) {
   EXPECT_EQ(write(left_, 0), ENOMEM);
   EXPECT_EQ(fill(first, IBV_SEND_SIGNALED), kDepth);
   let_it_be_done(first);
-  // Its completions go with it, and free nothing of who comes next.
+  // The queue pair's completions vanish with it, and free no slots of the next queue pair.
   EXPECT_EQ(ibv_destroy_qp(first), 0);
   std::erase(qps_, first);
   connect_with(cq_);
@@ -304,8 +303,8 @@ TEST_F(Slots, StayCountedWhereTheCompletionQueueIsResized) {
   EXPECT_EQ(fill(left_, 0), 5u);
 }
 
-// Threads that post and threads that poll: never more than the queue holds are on their way, and
-// none is forgotten.
+// With several threads that post and poll, never more requests are outstanding than the queue
+// holds, and no slot is lost.
 TEST_F(Slots, AreCountedByManyThreads) {
   constexpr int kPosts = 4000;
   connect_with(cq_);
@@ -318,7 +317,8 @@ TEST_F(Slots, AreCountedByManyThreads) {
           const int polled_before = polled;
           const int error = write(left_, IBV_SEND_SIGNALED);
           if (error == 0) {
-            // Whatever else was polled meanwhile, at least so few were on their way.
+            // So many requests were outstanding, or fewer if a thread has not counted all that it
+            // polled.
             const int out = ++posted - polled;
             if (out > most) most = out;
             break;
@@ -340,7 +340,7 @@ TEST_F(Slots, AreCountedByManyThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(polled, kPosts);
-  // What was polled is counted here a little later than there, by each thread three at most.
+  // Each of the two polling threads may count three polled completions late.
   EXPECT_LE(most, static_cast<int>(kDepth) + 2 * 3);
   EXPECT_EQ(fill(left_, 0), kDepth);
 }
@@ -385,7 +385,7 @@ TEST_F(Slots, OfReceivesAreFreeWhenTheyWerePolled) {
   EXPECT_EQ(fill_receives(), kDepth);
 }
 
-// Wherever its users complete.
+// Receives of a shared queue are free once polled, whichever completion queue its users have.
 TEST_F(Slots, OfASharedQueueAreFreeWhenTheyWerePolled) {
   ibv_srq_init_attr init{};
   init.attr = {kDepth, 1, 0};
@@ -433,7 +433,7 @@ TEST_F(Slots, OfASharedQueueAreFreeWhenTheyWerePolled) {
   EXPECT_EQ(fill_receives(), 1u);
   poll_from(second, 2);
   EXPECT_EQ(fill_receives(), 2u);
-  // What a queue pair leaves unpolled goes with it.
+  // Destroying a queue pair frees the receives that it has completed and that were not polled.
   for (ibv_qp* qp : std::vector<ibv_qp*>(qps_)) {
     if (qp->recv_cq != second) continue;
     EXPECT_EQ(ibv_destroy_qp(qp), 0);

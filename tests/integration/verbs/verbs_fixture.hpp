@@ -25,7 +25,7 @@ struct Shape {
   ibv_qp_type type = IBV_QPT_RC;
   ibv_srq* srq = nullptr;
   std::uint8_t answers = 1;   // READs and atomics that it answers at a time
-  ibv_cq* send_cq = nullptr;  // null: the one of all
+  ibv_cq* send_cq = nullptr;  // null: cq_
   ibv_cq* receive_cq = nullptr;
 };
 
@@ -74,7 +74,7 @@ class Verbs : public testing::Test {
     return a;
   }
 
-  // In INIT.
+  // Makes a queue pair in INIT.
   ibv_qp* make(const Shape& shape = {}) {
     ibv_qp_init_attr init{};
     init.qp_type = shape.type;
@@ -128,7 +128,7 @@ class Verbs : public testing::Test {
     a.en_sqd_async_notify = 1;
     return ibv_modify_qp(qp, &a, IBV_QP_STATE | more);
   }
-  // left_ sends to right_.
+  // Connects left_, which sends, with right_.
   void connect(const Shape& right = {}) {
     left_ = make();
     right_ = make(right);
@@ -190,7 +190,7 @@ class Verbs : public testing::Test {
     return wc;
   }
 
-  // The next event must be this one; of that element, unless it is null.
+  // Expects that the next event has this type, and this element unless it is null.
   void expect_event(ibv_event_type type, const void* element) {
     pollfd p{context_->async_fd, POLLIN, 0};
     ASSERT_EQ(::poll(&p, 1, kPatienceMs), 1) << "no event of type " << type;
@@ -226,7 +226,7 @@ class Verbs : public testing::Test {
   std::uint8_t gid_index_ = 0;
   ibv_pd* pd_ = nullptr;
   ibv_cq* cq_ = nullptr;
-  ibv_comp_channel* channel_ = nullptr;  // of those that have one
+  ibv_comp_channel* channel_ = nullptr;  // of the tests that use one
   ibv_srq* srq_ = nullptr;
   char bytes_[4096] = {};
   ibv_mr* mr_ = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Threads that wait: for completions, in a poll or blocked for an event, alone or several, and what
-// happens around them meanwhile.
+// Threads that wait for completions, by polling or blocked for an event, alone or together, and
+// what happens around them meanwhile.
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLongEnough = 30ms;  // for a thread to sleep where it shall
+constexpr auto kLongEnough = 30ms;  // for a thread to fall asleep
 
 class Waiting : public Verbs {
  protected:
@@ -34,7 +34,7 @@ class Waiting : public Verbs {
     ASSERT_NE(cq_, nullptr);
   }
 
-  // Events come in as they are asked for; each is acknowledged.
+  // Takes an event, as a program that asks for it, and acknowledges it.
   bool next_event() {
     ibv_cq* cq = nullptr;
     void* cookie = nullptr;
@@ -42,7 +42,7 @@ class Waiting : public Verbs {
     ibv_ack_cq_events(cq, 1);
     return cq == cq_;
   }
-  // So many completions, all good.
+  // Polls this many completions, which must all be successes.
   void take(int wanted) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
     while (wanted > 0 && std::chrono::steady_clock::now() < end) {
@@ -60,7 +60,7 @@ class Waiting : public Verbs {
     receive(right_);
     post(left_, request());
   }
-  // That another thread sends.
+  // Waits for an event, while another thread sends.
   void wait_for_one(std::chrono::milliseconds pause = 0ms) {
     ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
     std::thread sender([&] {
@@ -96,7 +96,7 @@ TEST_F(Waiting, AThreadThatPollsMayBeCancelled) {
   EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
 }
 
-// Whether anything is found or not.
+// errno stays the same whether a poll finds a completion or not.
 TEST_F(Waiting, PostsAndPollsLeaveErrnoAlone) {
   connect();
   constexpr int kNobodysErrno = 4711;
@@ -110,7 +110,7 @@ TEST_F(Waiting, PostsAndPollsLeaveErrnoAlone) {
   EXPECT_EQ(errno, kNobodysErrno);
 }
 
-// Nor do a post and what it needs for the first time end a thread that is to end.
+// A post is not a cancellation point, even if it sets something up first.
 TEST_F(Waiting, AThreadThatIsCancelledPosts) {
   connect();
   bool has_posted = false;
@@ -169,8 +169,8 @@ TEST_F(Waiting, ManyEventsComeOneAfterTheOther) {
   }
 }
 
-// Nobody posts or polls here but the peer, whose READs are answered by the thread that waits, and,
-// when it has gone to do something else, by the device all the same.
+// Only the peer posts and polls. The waiting thread answers its READs; once that thread has left,
+// the device still does.
 TEST_F(Waiting, PeersAreServedWhileAThreadWaitsAndWhenItHasLeft) {
   connect();
   ibv_cq* const waited_for = cq_;
@@ -206,7 +206,8 @@ TEST_F(Waiting, PeersAreServedWhileAThreadWaitsAndWhenItHasLeft) {
   EXPECT_EQ(ibv_destroy_cq(waited_for), 0);
 }
 
-// Each of two channels has its reader: whoever leaves with an event must not leave the other alone.
+// Each of two channels has a reader. A reader that leaves with an event must not leave the other
+// one without a thread that drives.
 TEST_F(Waiting, TwoThreadsWaitOnTwoChannels) {
   connect();
   ibv_qp* const first[2] = {left_, right_};
@@ -276,7 +277,7 @@ TEST_F(Waiting, ASignalThatInterruptsEndsTheWaitAndOneThatDoesNotDoesNot) {
   EXPECT_EQ(ibv_get_cq_event(channel_, &cq, &cookie), -1);
   EXPECT_EQ(errno, EINTR);
 
-  // Nor does it where the program tells of its crashes, too.
+  // A signal with SA_RESTART does not end the wait, even if the program handles SIGSEGV.
   catch_signal(SIGSEGV, 0);
   catch_signal(SIGALRM, SA_RESTART);
   ualarm(20'000, 0);
@@ -295,7 +296,7 @@ TEST_F(Waiting, ASignalThatInterruptsEndsTheWaitAndOneThatDoesNotDoesNot) {
   signal(SIGSEGV, SIG_DFL);
 }
 
-// From the start, and after many a wait that did.
+// A channel with O_NONBLOCK does not block, at first and after many waits that did.
 TEST_F(Waiting, AChannelThatDoesNotBlockDoesNotBlock) {
   connect();
   const int flags = fcntl(channel_->fd, F_GETFL);
@@ -318,7 +319,7 @@ TEST_F(Waiting, AChannelThatDoesNotBlockDoesNotBlock) {
   }
 }
 
-// Who waits then gives the others their turn, and looks before it sleeps.
+// A waiting thread lets others run on the processor, and polls before it sleeps.
 TEST_F(Waiting, OnOneProcessorTheOthersHaveTheirTurn) {
   cpu_set_t before, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
@@ -347,7 +348,8 @@ TEST_F(Waiting, OnOneProcessorTheOthersHaveTheirTurn) {
   ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
-// The flags by which a read is known to be of a channel are there for all to see, and may go.
+// The plugin recognises a read of a channel by flags of its file. Programs see these flags, and may
+// clear them.
 TEST_F(Waiting, AChannelIsOneWithItsFlagsAndWithout) {
   constexpr int kLargeFile = 0100000;
   connect();
@@ -360,8 +362,8 @@ TEST_F(Waiting, AChannelIsOneWithItsFlagsAndWithout) {
   }
 }
 
-// Its channel has a high number, which nobody takes when it is free: what the device's other
-// threads open, such as the rings that it is given, has the lowest one.
+// The channel's descriptor has a high number. Files that the device's threads open, such as rings,
+// get the lowest free number, so they never take the channel's.
 class WaitingAtAHighNumber : public Waiting {
  protected:
   void SetUp() override {
@@ -372,10 +374,10 @@ class WaitingAtAHighNumber : public Waiting {
   }
 };
 
-// By system calls that nobody else sees, also after many a wait. The event is there before: one
-// that the reader itself finds on the way is handed over without a look at the number. The number
-// is the channel's again whatever goes wrong: what is taken down waits for events that it can find
-// no more.
+// System calls that no wrapper sees give the channel's number to another file, also after many
+// waits. The event is there before: an event that the reader itself finds is handed over without a
+// look at the number. In the end the number is always the channel's again, because destroying the
+// queue waits for its events.
 TEST_F(WaitingAtAHighNumber, ANumberThatIsAnotherFileNowIsReadAsThatOne) {
   connect();
   for (int i = 0; i < 50; ++i) wait_for_one();
@@ -403,7 +405,7 @@ TEST_F(WaitingAtAHighNumber, ANumberThatIsAnotherFileNowIsReadAsThatOne) {
   take(2);
 }
 
-// A thread that is still blocked when all is taken down stays blocked, as on a kernel's channel.
+// A thread that is blocked when everything is destroyed stays blocked, as on a kernel's channel.
 TEST_F(Waiting, TheDeviceMayBeClosedUnderAThreadThatWaits) {
   pthread_t thread;
   ASSERT_EQ(pthread_create(&thread, nullptr, &wait_for_ever, channel_), 0);
@@ -417,7 +419,7 @@ TEST_F(Waiting, TheDeviceMayBeClosedUnderAThreadThatWaits) {
   void* result = nullptr;
   ASSERT_EQ(pthread_join(thread, &result), 0);
   EXPECT_EQ(result, PTHREAD_CANCELED);
-  Verbs::SetUp();  // for what takes it down
+  Verbs::SetUp();  // TearDown() needs these objects
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Making and ending the objects that the rows are about.
+// Makes and destroys the objects that the rows use.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
