@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// WRITE, SEND, READ and FETCH_ADD one after the other over RC, every byte checked at both ends.
+// Transfers by WRITE, SEND, READ and FETCH_ADD, one after the other over RC, with every byte
+// checked at both ends.
 //
 //   transfers PORT [HOST] [--size BYTES] [--depth N] [--count N] [--adds N] [--timeout N]
 //   [--retries N]
 //
-// Without HOST it is the server. `depth` requests are outstanding. The client prints megabytes per
-// second of each kind: "write 12.3 send 11.9 read 12.1 adds 4567". Ends with 1 and says why when a
-// request fails or a byte is wrong.
+// Without HOST it is the server. It keeps `depth` requests outstanding. The client prints megabytes
+// per second of each kind: "write 12.3 send 11.9 read 12.1 adds 4567". It ends with 1 and prints
+// why if a request fails or a byte is wrong.
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <netinet/tcp.h>
@@ -41,7 +42,7 @@ void need(bool is_fine, const char* what) {
   if (!is_fine) fail(std::string(what) + ": " + std::strerror(errno));
 }
 
-// What the byte at `at` of this kind of transfer is.
+// Fills the bytes with a sequence that follows from the seed.
 void fill(std::vector<std::uint8_t>& bytes, std::uint64_t seed) {
   std::uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
   for (std::uint8_t& byte : bytes) {
@@ -228,7 +229,7 @@ void Side::post(ibv_wr_opcode opcode, std::uint32_t index, std::uint32_t length,
   need(ibv_post_send(qp_, &wr, &bad) == 0, "ibv_post_send");
 }
 
-// Returns the seconds that it took.
+// Returns the seconds that the transfer took.
 double Side::run(ibv_wr_opcode opcode, std::uint32_t count, std::uint32_t length) {
   const auto begin = std::chrono::steady_clock::now();
   std::uint32_t posted = 0;

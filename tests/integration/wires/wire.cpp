@@ -5,11 +5,12 @@
 //   wire PID PID [--seed N] [--loss P] [--duplicate P] [--reorder P] [--corrupt P] [--delay MS]
 //   [--rate MBIT]
 //
-// PID: any process in the namespace. P: percent. Makes the device "wire" in both and prints
-// "there"; when its input ends it prints what happened to the packets of each direction, as JSON,
-// and ends. Only RoCE packets are lost, repeated, reordered and corrupted; all are delayed. What
-// happens to the n-th RoCE packet of a direction depends on the seed, n and the direction alone. A
-// reordered packet is overtaken by 1 to 5 others, or is a millisecond late where no others come.
+// PID is any process in the namespace, P is percent. The program makes the device "wire" in both
+// and prints "there". When its input ends, it prints as JSON what happened to the packets of each
+// direction, and ends. Only RoCE packets are lost, repeated, reordered and corrupted; all are
+// delayed. What happens to the n-th RoCE packet of a direction depends only on the seed, n and the
+// direction. A reordered packet is overtaken by 1 to 5 others, or is a millisecond late if no
+// others come.
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
@@ -36,7 +37,7 @@ constexpr Time kMillisecond = 1'000'000;
 constexpr std::size_t kLongest = 2048;
 constexpr std::uint32_t kOvertakenMost = 5;
 constexpr Time kLateMost = kMillisecond;
-// A wire with a rate drops what comes when so many packets wait for it.
+// A wire with a rate drops a packet if this many wait already.
 constexpr std::size_t kWaitingMost = 1000;
 constexpr int kReadAtOnce = 32;
 
@@ -51,7 +52,7 @@ struct Faults {
   double ns_per_byte = 0;
 };
 
-// Uniform in [0, 1), by (seed, direction, packet, purpose).
+// Numbers in [0, 1), uniform, that follow from (seed, direction, packet, purpose).
 class Dice {
  public:
   Dice(std::uint64_t seed, std::uint64_t direction, std::uint64_t packet)
@@ -74,7 +75,7 @@ struct Packet {
   std::array<std::uint8_t, kLongest> bytes;
 };
 
-// IPv4, UDP, port 4791. Returns where the UDP header begins; 0: it is another packet.
+// Returns where the UDP header of a RoCE packet begins, or 0 for other packets.
 std::size_t udp_of_roce(const Packet& p) {
   if (p.length < 28 || p.bytes[0] >> 4 != 4 || p.bytes[9] != 17) return 0;
   const std::size_t udp = (p.bytes[0] & 15u) * 4;
@@ -86,10 +87,10 @@ class Direction {
   Direction(int from, int to, std::uint64_t number, const Faults& faults)
       : from_(from), to_(to), number_(number), faults_(faults) {}
 
-  // Whether there may be more.
+  // Returns whether there may be more to read.
   bool read();
   void deliver();
-  // When something is to be done, if nothing comes before.
+  // Returns when the next packet is due, if none comes before.
   Time due() const;
   int from() const { return from_; }
   std::string counts() const;
@@ -108,15 +109,15 @@ class Direction {
   int from_, to_;
   std::uint64_t number_;
   const Faults& faults_;
-  std::deque<Packet> line_;  // in order of their time
+  std::deque<Packet> line_;  // in order of their times
   std::deque<Held> held_;
-  Time free_at_ = 0;  // when the wire has sent what it was given
+  Time free_at_ = 0;  // when the wire has sent all that it has
   std::uint64_t packets_ = 0, lost_ = 0, duplicated_ = 0, reordered_ = 0, corrupted_ = 0,
                 overflowed_ = 0;
 };
 
 void Direction::corrupt(Packet& packet, std::size_t udp, std::uint64_t roll) {
-  // The ICRC shall find it, not the kernel's checksum, which IPv4 may leave out.
+  // The ICRC must detect the damage, not the kernel's checksum, which IPv4 allows to be left out.
   packet.bytes[udp + 6] = packet.bytes[udp + 7] = 0;
   const std::size_t begin = udp + 8;
   const std::size_t bit = roll % ((packet.length - begin) * 8);
@@ -196,7 +197,7 @@ void Direction::deliver() {
   if (!held_.empty()) release_held(false);
   const Time time = now();
   while (!line_.empty() && line_.front().due <= time) {
-    // A packet that the kernel does not want is not for us to repeat.
+    // The wire does not repeat a packet that the kernel refuses.
     [[maybe_unused]] const ssize_t written =
         ::write(to_, line_.front().bytes.data(), line_.front().length);
     line_.pop_front();
@@ -264,7 +265,7 @@ Faults faults_of(int argc, char** argv) {
   return faults;
 }
 
-// Until the input ends.
+// Carries packets until the input ends.
 void carry(std::array<Direction, 2>& directions) {
   for (;;) {
     bool more = false;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Two hosts and a wire between them: each host a network namespace with an emulator of its own, the wire a program
-(wire.cpp) that holds a TUN device in both.
+"""Two hosts and a wire between them. Each host is a network namespace with an emulator; the wire is a program
+(wire.cpp) that has a TUN device in both.
 
     wires.py BIN WIRE TRANSFERS [NAME...]     measures the table beside tests/sim/goodput.txt, or some of its rows
 """
@@ -15,7 +15,7 @@ import tempfile
 
 LIMIT = 120
 PORT = "18515"
-# Name, options of the wire, options of the transfers.
+# Each row has a name, options of the wire, and options of the transfers.
 ROWS = (
     ("no fault", [], []),
     ("loss 1%", ["--loss", "1"], []),
@@ -30,13 +30,13 @@ ROWS = (
 
 
 def become_root():
-    """Namespaces and TUN devices want it: root in a user namespace will do."""
+    """Becomes root, at least in a user namespace: namespaces and TUN devices need it."""
     if os.geteuid() != 0:
         os.execvp("unshare", ["unshare", "-Urn", sys.executable, "-B", *sys.argv])
 
 
 class Host:
-    """A network namespace with the address 10.44.0.NUMBER, and what runs in it."""
+    """A network namespace with the address 10.44.0.NUMBER, and its programs."""
 
     def __init__(self, programs, number):
         self.programs = programs
@@ -56,7 +56,7 @@ class Host:
         subprocess.run(self.within("ip", *words), check=True, timeout=LIMIT)
 
     def join(self):
-        """Once the wire is there. What it does not lose, nobody shall lose for it."""
+        """Joins the wire, once it exists. Its queue is so long that only the wire itself loses packets."""
         self.ip("link", "set", "wire", "txqueuelen", "20000", "mtu", "1500")
         self.ip("address", "add", self.address + "/24", "dev", "wire")
         self.ip("link", "set", "wire", "up")
@@ -85,7 +85,8 @@ class Host:
 
 
 class Wire:
-    """`with Wire(programs, wire, transfers, *options)`: two hosts that reach each other; `counts` when it has ended."""
+    """`with Wire(programs, wire, transfers, *options)` gives two hosts that reach each other. `counts` is set at the
+    end."""
 
     def __init__(self, programs, wire, transfers, *options):
         self.transfers = transfers
@@ -112,7 +113,7 @@ class Wire:
         self.counts = json.loads(text) if text else None
 
     def transfer(self, *options):
-        """Everything once, checked; what client and server said. An error if either failed."""
+        """Runs all transfers. Returns what client and server have printed; raises an error if either failed."""
         server = self.hosts[0].start(self.transfers, PORT, *options)
         client = None
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Bad wires between two hosts: everything arrives, each byte right, and what was not lost is hardly sent again.
+"""Bad wires between two hosts: everything arrives, each byte is right, and few packets are repeated that were not lost.
 
     wires_test.py BIN WIRE TRANSFERS
 """
@@ -11,13 +11,13 @@ import wires
 
 PROGRAMS = None
 LITTLE = ("--count", "64", "--depth", "16", "--adds", "200")
-# Packets of the data of one direction with these options, without any that is repeated: WRITE and SEND, 64 KiB each.
+# Data packets of one direction with these options, if none is repeated: WRITE and SEND, 64 KiB each.
 DATA = 2 * 64 * 64
 
 
 class Wires(unittest.TestCase):
     def over(self, *faults, transfers=LITTLE):
-        """What happened to the packets from the client and to those from the server."""
+        """Returns what happened to the packets from the client and to those from the server."""
         with wires.Wire(*PROGRAMS, *faults) as wire:
             wire.transfer(*transfers)
         server, client = wire.counts
@@ -26,8 +26,8 @@ class Wires(unittest.TestCase):
     def test_loss(self):
         client, server = self.over("--loss", "5")
         self.assertGreater(client["lost"] + server["lost"], 100)
-        # One repeated packet for each that is lost would be enough; all behind it, as without a place to keep early
-        # ones, are dozens.
+        # One repeated packet for each lost one would be enough. Repeating all packets behind it, as for a receiver that
+        # keeps no early packets, would be dozens.
         self.assertLess(client["packets"], DATA + 10 * client["lost"])
 
     def test_corruption(self):
@@ -42,7 +42,7 @@ class Wires(unittest.TestCase):
     def test_reordering_is_not_a_loss(self):
         client, server = self.over("--reorder", "10")
         self.assertGreater(client["reordered"], 500)
-        # Going back for each would be some ten packets for each.
+        # Going back for each reordered packet would repeat some ten packets each time.
         self.assertLess(client["packets"], DATA + 4 * client["reordered"])
         self.assertGreater(server["reordered"], 200)
 
