@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A process that takes part in an XRC domain, and does what it is told on standard input: a verb
-// per line, answered by a line that begins with "ok" or with "errno N". The test plays the
-// application.
+// A process that takes part in an XRC domain. It reads one verb per line on standard input, and
+// answers with a line that begins with "ok" or "errno N". The test plays the application.
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
@@ -24,7 +23,7 @@ namespace {
 
 constexpr std::size_t kSlot = 4096;
 constexpr std::size_t kSlots = 64;
-constexpr std::size_t kTarget = 32 * kSlot;  // what peers reach; receives lie below
+constexpr std::size_t kTarget = 32 * kSlot;  // where peers write; receives are below
 constexpr std::uint32_t kPsn = 0xfffffa;     // wraps soon
 constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                         IBV_ACCESS_REMOTE_ATOMIC;
@@ -48,7 +47,7 @@ struct Member {
   ibv_mr* mr = nullptr;
   ibv_xrcd* domain = nullptr;
   ibv_srq* srq = nullptr;
-  ibv_qp* qp = nullptr;  // a sender or a handle of a receiver
+  ibv_qp* qp = nullptr;  // a sender, or a handle of a receiver
   ibv_gid gid{};
   ibv_port_attr port{};
   std::vector<char> memory = std::vector<char>(kSlot * kSlots);
@@ -220,7 +219,7 @@ std::string post(Member& m, const std::string& what, Words& words) {
   if (what == "send" || what == "write") {
     std::string text;
     std::size_t length = 0;
-    words >> text >> length;  // repeated up to that length
+    words >> text >> length;  // the text is repeated up to this length
     length = std::max(length, text.size());
     for (std::size_t i = 0; i < length; ++i) m.memory[kTarget + i] = text[i % text.size()];
     sge.length = static_cast<std::uint32_t>(length);
@@ -242,7 +241,7 @@ bool until(const std::function<bool()>& ready, int milliseconds) {
   return true;
 }
 
-// The next completion: status, opcode, length, queue pair, the bytes of a receive.
+// Polls the next completion: status, opcode, length, queue pair, and the bytes of a receive.
 std::string poll_cq(Member& m, Words& words) {
   int milliseconds = 0;
   words >> milliseconds;
@@ -300,7 +299,7 @@ std::string carry_out(Member& m, const std::string& verb, Words& words) {
 
 }  // namespace
 
-// One member for each context that is asked for; "N verb ..." speaks to the Nth.
+// Makes one member per requested context; "N verb ..." is for the Nth.
 int main(int argc, char** argv) {
   std::vector<Member> members(argc > 1 ? static_cast<std::size_t>(std::atoi(argv[1])) : 1);
   try {

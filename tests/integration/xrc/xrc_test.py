@@ -32,7 +32,7 @@ class Refused(Exception):
 
 
 class Member:
-    """A process of the application; `context` names one of those it has opened."""
+    """A process of the application; `context` names one of its contexts."""
 
     def __init__(self, device, contexts=1):
         environment = dict(device.environment, VERBENA_LINK=LINK, VERBENA_LOG="explain")
@@ -117,14 +117,14 @@ class XrcTest(unittest.TestCase):
         self.assertEqual(caught.exception.error, error, caught.exception)
 
     def explained(self, member, text):
-        """Standard error has a pipe of its own, which may be behind."""
+        """Waits until the member explains this: standard error has a pipe of its own, which may be behind."""
         end = time.monotonic() + LIMIT
         while not any(text in line for line in member.complaints):
             self.assertLess(time.monotonic(), end, member.complaints)
             time.sleep(0.02)
 
     def connect(self, receiver, sender):
-        """Receiver (in any state) and sender, to each other and ready."""
+        """Connects a receiver (in any state) and a sender, and brings both to RTS."""
         number = getattr(receiver, "number", None)
         if number is None:
             number = receiver.number = receiver.numbers("receiver")[0]
@@ -154,7 +154,7 @@ class XrcTest(unittest.TestCase):
         self.assertEqual(int(words[3]), receiver.number)
 
     def four(self):
-        """One that receives, two others with SRQs, one that sends; connected."""
+        """Returns four connected members: one that receives, two others with SRQs, and one that sends."""
         receiver = self.owner()
         owners = [receiver, self.owner(), self.owner()]
         sender = self.member(domain=None)
@@ -280,7 +280,7 @@ class XrcTest(unittest.TestCase):
         owners[2].do("destroy_qp")
         sender.do("send", owners[1].srq, "two")
         self.completes(sender, RETRY_EXCEEDED)
-        # The domain lives in those who have it open, and takes another receiver.
+        # The domain lives in the processes that have it open, and accepts another receiver.
         second = self.member(domain="")
         fresh = self.member(domain=None)
         self.connect(second, fresh)
@@ -308,7 +308,7 @@ class XrcTest(unittest.TestCase):
         self.receives(other, "hello", receiver)
         self.assertEqual(other.do("event", 5000), f"{COMM_EST} qp")
         self.assertEqual(receiver.do("event", 5000), f"{COMM_EST} qp")
-        # It lives as long as one handle does.
+        # The receiver lives as long as any handle of it.
         receiver.do("destroy_qp")
         receiver.do("close_domain")
         sender.do("send", other.srq, "still")
@@ -352,7 +352,7 @@ class XrcTest(unittest.TestCase):
         self.refused(errno.EAGAIN, second, "domain", self.file, "-")
         first.do("domain", self.file, "cx")
         first.end(kill=True)
-        # The daemon hears of a death soon, not at once.
+        # The daemon learns of a death soon, but not at once.
         for _ in range(200):
             try:
                 second.do("domain", self.file, "cx")
