@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the parts of preload_probe share: a program in C, as a stranger would write it, that asks
- * for Verbena's files in every way that the C library offers. */
+/* What the parts of preload_probe share. The probe is a C program that knows nothing of Verbena. It
+ * asks for Verbena's files in every way that the C library offers. */
 #pragma once
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 void report(bool ok, const char* file, int line, const char* what);
 #define CHECK(condition) report((condition), __FILE__, __LINE__, #condition)
 
-/* A call that must succeed and leave errno alone. */
+/* Checks a call that must succeed and leave errno alone. */
 #define CHECK_QUIET(condition)       \
   do {                               \
     errno = 77;                      \
@@ -24,9 +24,9 @@ void report(bool ok, const char* file, int line, const char* what);
 #define NODE_TYPE DEVICE "/node_type"
 #define NODE "/dev/infiniband/uverbs192"
 
-/* Whether a descriptor reads "1: CA"; closes it. */
+/* Returns whether a descriptor reads "1: CA", and closes it. */
 bool reads_node_type(int fd);
-/* Whether a descriptor looks like the character device 231:384. */
+/* Returns whether a descriptor looks like the character device 231:384. */
 bool looks_like_node(int fd);
 
 /* This program's own file. */

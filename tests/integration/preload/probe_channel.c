@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* An event channel of rdma_cm: a thread that waits for an event sleeps as in the kernel, so it can
- * be cancelled and interrupted, and O_NONBLOCK and poll mean what they mean. Wants a real emulator.
- */
+ * be cancelled and interrupted, and O_NONBLOCK and poll work. The probe needs a real emulator. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -65,15 +64,15 @@ void probe_channel(void) {
   const int next = dup(fd);
   close(next);
   pthread_t thread = start(&waiter, fd);
-  usleep(10000); /* so that it is cancelled in its sleep, most times */
+  usleep(10000); /* most times the thread is cancelled in its sleep */
   CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &ended) == 0);
   CHECK(ended == PTHREAD_CANCELED);
-  CHECK(dup(fd) == next && close(next) == 0); /* nothing was left open */
+  CHECK(dup(fd) == next && close(next) == 0); /* the thread left no descriptor open */
 
   const struct sigaction action = {.sa_handler = on_signal};
   sigaction(SIGUSR1, &action, NULL);
   thread = start(&waiter, fd);
-  /* The signal may come before the thread sleeps: then once more. */
+  /* The signal is repeated, because it may come before the thread sleeps. */
   while (pthread_tryjoin_np(thread, NULL) != 0) {
     pthread_kill(thread, SIGUSR1);
     usleep(10000);

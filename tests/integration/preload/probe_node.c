@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* An open uverbs node: what libibverbs core does with it, and where its descriptor may go. */
+/* An open uverbs node: what libibverbs does with it, and where its descriptor may go. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 #define MAX_ATTRIBUTES 4
 
 union request {
-  struct ib_uverbs_ioctl_hdr header; /* ends in its attributes, with a length of none */
+  struct ib_uverbs_ioctl_hdr header; /* ends with an array of attributes, of length 0 */
   char bytes[sizeof(struct ib_uverbs_ioctl_hdr) + MAX_ATTRIBUTES * sizeof(struct ib_uverbs_attr)];
 };
 
@@ -44,7 +44,7 @@ static void add(union request* r, unsigned id, size_t length, uint64_t data) {
 
 static uint64_t address_of(const void* p) { return (uint64_t)(uintptr_t)p; }
 
-/* Readable like the kernel's; its writer opens an end of its own. */
+/* Reads an event pipe as the kernel's. The writer opens the pipe's other end by its path. */
 static void check_event_pipe(int fd) {
   CHECK(fd >= 0 && (fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
   struct pollfd p = {fd, POLLIN, 0};
@@ -59,7 +59,7 @@ static void check_event_pipe(int fd) {
   CHECK(read(fd, &received, sizeof received) == sizeof received && received == sent);
   CHECK((fcntl(fd, F_GETFL) & O_NONBLOCK) == 0);
   close(writer);
-  CHECK(poll(&p, 1, 0) == 0); /* no hang-up either */
+  CHECK(poll(&p, 1, 0) == 0); /* no hang-up when the writer closes */
   close(fd);
 }
 
@@ -145,7 +145,7 @@ static void probe_gids(int fd) {
   const int roce = open("/dev/infiniband/uverbs193", O_RDWR | O_CLOEXEC);
   CHECK_QUIET(gid_entry(roce, 1, 2, entries) == 0);
   CHECK(entries[0].gid_type == 2 && entries[0].netdev_ifindex == 1);
-  CHECK(gid_entry(roce, 1, 1, entries) == -1 && errno == ENODATA); /* a free slot */
+  CHECK(gid_entry(roce, 1, 1, entries) == -1 && errno == ENODATA); /* a free entry */
   CHECK_QUIET(gid_table(roce, entries, 4, &count) == 0 && count == 2);
   CHECK(entries[0].gid_index == 0 && entries[1].gid_index == 2);
   CHECK(gid_table(roce, entries, 1, &count) == -1 && errno == EINVAL);
@@ -160,7 +160,7 @@ static void probe_duplicates(int fd) {
     CHECK(looks_like_node(copies[i]));
     close(copies[i]);
   }
-  /* A number that was closed behind the library's back, and means something else now. */
+  /* This number was closed by a call that is not wrapped, and is another file now. */
   const int gone = dup(fd);
   CHECK(close_range((unsigned)gone, (unsigned)gone, 0) == 0);
   CHECK(open("/dev/null", O_WRONLY) == gone);
@@ -189,7 +189,7 @@ static void probe_passing(int fd) {
   CHECK(recvmsg(pair[1], &message, MSG_CMSG_CLOEXEC) == 1);
   int received = -1;
   memcpy(&received, CMSG_DATA(&control.header), sizeof received);
-  CHECK(looks_like_node(received)); /* as ibv_import_device asks first */
+  CHECK(looks_like_node(received)); /* ibv_import_device checks this first */
   CHECK(makes_channel(received));
   close(received);
   close(pair[0]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Files and directories, by every call that takes a path. */
+/* Reaches files and directories by every call that takes a path. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #include "probe.h"
 
-/* What a fortified program calls. */
+/* Functions that a fortified program calls. */
 int __open_2(const char*, int);
 int __open64_2(const char*, int);
 int __openat_2(int, const char*, int);
@@ -133,7 +133,7 @@ static void probe_relative(void) {
   CHECK(chdir(before) == 0);
 }
 
-/* `ls -a` looks at the directory above; programs that join paths do so too. */
+/* `ls -a` looks at the directory above; so do programs that join paths. */
 static void probe_ways_out(void) {
   CHECK(access("/sys/class/infiniband/..", R_OK) == 0);
   CHECK(access("/dev/infiniband/../null", R_OK) == 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The stat family and access, in their new and their old names. */
+/* The stat family and access, by their new and their old names. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -19,13 +19,13 @@ static bool is_node_x(const struct statx* st) {
   return S_ISCHR(st->stx_mode) && st->stx_rdev_major == 231 && st->stx_rdev_minor == 384;
 }
 
-/* What programs call that were linked before glibc 2.33; gone from the linker's view since. */
+/* Programs that were linked before glibc 2.33 call these; new programs cannot link with them. */
 static void probe_old_names(int fd) {
   int (*xstat)(int, const char*, struct stat*) = dlsym(RTLD_DEFAULT, "__xstat");
   int (*lxstat)(int, const char*, struct stat*) = dlsym(RTLD_DEFAULT, "__lxstat");
   int (*fxstat)(int, int, struct stat*) = dlsym(RTLD_DEFAULT, "__fxstat");
   int (*fxstatat)(int, int, const char*, struct stat*, int) = dlsym(RTLD_DEFAULT, "__fxstatat");
-  const int version = 1; /* of struct stat on x86-64 */
+  const int version = 1; /* the version of struct stat on x86-64 */
   struct stat st;
   CHECK_QUIET(xstat(version, NODE, &st) == 0 && is_node(&st));
   CHECK_QUIET(lxstat(version, NODE, &st) == 0 && is_node(&st));

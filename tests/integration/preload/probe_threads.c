@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Several threads at once, each with nodes, files and netlink sockets of its own. */
+/* Runs several threads at once. Each has its own nodes, files and netlink sockets. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/netlink.h>
@@ -14,7 +14,7 @@
 
 enum { kThreads = 4, kRounds = 30 };
 
-/* The list of devices over netlink; the number of messages before its end, or -1. */
+/* Lists the devices over netlink. Returns the number of messages before the end, or -1. */
 static int count_devices(void) {
   const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
   if (fd < 0) return -1;
