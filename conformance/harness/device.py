@@ -43,7 +43,7 @@ def stage(prefix, folder):
 
 
 def as_user(user):
-    """The command prefix that makes a program run as this user."""
+    """Returns the command prefix that makes a program run as this user."""
     if user == "nobody" and os.geteuid() == 0:
         return ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
     return []

@@ -38,7 +38,7 @@ class Program:
         return found[0]
 
     def fits(self):
-        """Whether the versions fit: releases work together if they differ only in the last number."""
+        """Returns whether the versions fit: releases work together if they differ only in the last number."""
         return self.version.split(".")[:2] == VERSION.split(".")[:2]
 
     def _ask(self, words, environment):

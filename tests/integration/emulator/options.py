@@ -150,7 +150,7 @@ class Options(EmulatorCase):
         self.assertFalse(os.path.exists(self.dir + "/control.sock"))
 
     def test_runtime_directory(self):
-        """It is VERBENA_RUNTIME_DIR, or else a directory below XDG_RUNTIME_DIR."""
+        """The runtime directory is VERBENA_RUNTIME_DIR, or else a directory below XDG_RUNTIME_DIR."""
         self.up()
         self.assertEqual(self.status()["runtime_dir"], self.dir)
         self.verbena("down")

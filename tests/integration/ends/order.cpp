@@ -5,7 +5,7 @@
 namespace ends {
 namespace {
 
-// How many requests and answers of the client have completed.
+// Counts the completions of the client: of its requests, and of the answers.
 struct Seen {
   std::uint32_t sent = 0;
   std::uint32_t answered = 0;

@@ -117,7 +117,7 @@ class Game:
         return self.sides
 
     def bring_to(self, step, options=()):
-        """Returns both sides, which stand at the step."""
+        """Starts a pair, and returns both sides once they have stopped at the step."""
         server, client = sides = self.start_pair(step, options)
         for side in sides:
             side.go_on()
@@ -134,7 +134,7 @@ class Game:
         return sides
 
     def finish(self, side):
-        """Lets a side go on to its end that stands at a step and whose peer is dead."""
+        """Lets a side whose peer is dead go on from its step to its end."""
         side.tell()
         side.go_on()
         if side.end is None and side.process.poll() is None:

@@ -33,7 +33,7 @@ def limited(number):
 
 class Descriptors(unittest.TestCase):
     def test_emulator_with_256(self):
-        """Without descriptors a newcomer is told so, and connected programs go on. Later programs get in again."""
+        """A program that comes when no descriptor is left is told so. Connected programs go on, and later ones get in again."""
         game = self.enterContext(Game(PREFIX, PROGRAM))
         self.addCleanup(game.clear)
         game.device.control("down")
@@ -55,7 +55,7 @@ class Descriptors(unittest.TestCase):
             one.go_on()
         first.tell(second.address)
         second.tell(first.address)
-        # Both are servers and would wait for each other. The test only needs their questions to be answered.
+        # The two programs are servers and would wait for each other. The test only needs their requests to be answered.
         game.clear()
         game.wait_until(lambda: game.device.control("status").returncode == 0, "it does not recover")
         game.wait_until(lambda: not game.contexts(), "a slot is still taken")
@@ -87,7 +87,7 @@ class Descriptors(unittest.TestCase):
 
 
 class FileSize(unittest.TestCase):
-    """With `ulimit -f`, what cannot be had is explained, and no process dies of SIGXFSZ."""
+    """With `ulimit -f`, failures are explained, and no process dies of SIGXFSZ."""
 
     def under(self, size):
         """Returns a game whose emulator may write files of this many bytes."""

@@ -64,7 +64,7 @@ class Lines(Case):
 
 
 class Calls(Case):
-    """Which calls a rule with fail= makes fail."""
+    """Calls of the verbs that a rule with fail= lets fail."""
 
     def test_which_call(self):
         rule = "fail=ENOMEM call=ibv_post_send program=client "

@@ -183,7 +183,7 @@ class Installed(unittest.TestCase):
                 self.assertTrue(int(minor) <= 31 or moved or name in brought, f"{file}: {name} is of 2.{minor}")
 
     def test_two_installations(self):
-        """A program that sees the device of one installation does not get the libraries of the other too."""
+        """A program that sees the device of one installation does not get the libraries of the other."""
         other = pathlib.Path(self.folder, "other")
         subprocess.run(["cmake", "--install", BUILD, "--prefix", other], check=True, capture_output=True, timeout=LIMIT)
         done = self.shell('eval "$("$1" env)"; LD_PRELOAD="$LD_PRELOAD:/else/where.so" '

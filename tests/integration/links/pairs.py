@@ -11,13 +11,11 @@ import time
 import unittest
 
 LIMIT = 30
-# Returns whether a process in the network namespace of `pid` listens on this TCP port, without connecting to it.
-BIN = None
+BIN = None  # the folder of the programs
 
 
 def listens(port, pid="self"):
-    """Whether any process in the network namespace of that one listens on this TCP port, without
-    connecting to it."""
+    """Returns whether a process in the network namespace of `pid` listens on this TCP port, without connecting to it."""
     wanted = f":{int(port):04X}"
     for table in ("tcp", "tcp6"):
         with open(f"/proc/{pid}/net/{table}") as lines:

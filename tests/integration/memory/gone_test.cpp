@@ -407,7 +407,7 @@ TEST(PartlyGone, OfAnotherProcess) {
   EXPECT_EQ(status, 0);
 }
 
-// The memory works again once its permission is back, because it was never mapped anew.
+// The memory works again once its permission is back, because the mapping is the same.
 TEST(PartlyGone, ComesBackWithItsRights) {
   Side left;
   Side right;

@@ -16,7 +16,7 @@ import hosts
 from hosts import Host, HostCase, full, has_passed, ip
 
 class Table(HostCase):
-    """Which GID is in which row. All ways to ask agree."""
+    """Each GID has its row, and all ways to query the table agree."""
 
     def test_rows_are_those_of_mlx5(self):
         self.host.up()
@@ -33,7 +33,7 @@ class Table(HostCase):
         text = self.host.run("ibv_devinfo", "-v").stdout
         for index, (gid, kind) in self.host.gids().items():
             if kind == "RoCE v1":
-                continue  # ibv_devinfo writes these in two ways
+                continue  # ibv_devinfo writes these rows in two ways
             place = f"GID[{index:3}]:"
             self.assertTrue(any(place in line and line.endswith("RoCE v2") for line in text.splitlines()), text)
         root = "/sys/class/infiniband/verbena0/ports/1"

@@ -76,7 +76,7 @@ class Pairs(RunCase):
         self.assertFalse(os.path.exists(self.home + "/started"))
 
     def test_a_server_that_fails_and_leaves_others(self):
-        """The run ends the server's children too, even those that ignore SIGTERM."""
+        """The run also ends the server's children, even those that ignore SIGTERM."""
         pids = self.home + "/pids"
         done = self.pair(f"sleep 1000 & echo $! >> {pids}; setsid sh -c 'trap \"\" TERM; exec sleep 1000' & echo $! >> {pids}; "
                          "sleep 0.2; exit 9", "true")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Events that `verbena event` raises, and what it refuses.
+// Events that `verbena event` raises, and requests that it refuses.
 #include <cstdio>
 #include <fstream>
 #include <string>
