@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// verbena run: a program, with the device in sight. Without a reason to stay we become the program;
-// else we are its parent (supervised_run.hpp).
+// verbena run: a program, with the device in sight. Without a reason to stay we become the program,
+// but not as process 1; else we are its parent (supervised_run.hpp).
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 
 #include "children.hpp"
 #include "command.hpp"
@@ -48,8 +49,20 @@ Outcome<Done> hold(Emulator& emulator) {
   return Done{};
 }
 
+// What the program has started ends with us, as in each container.
+int run_below_process_1(Children& children, const std::vector<std::string>& command) {
+  const auto program = children.start(command, {});
+  if (!program) return complain(program.error().text, kRunFailed);
+  while (!children.exit_code_of(*program)) children.wait(kNever);
+  return *children.exit_code_of(*program);
+}
+
 int become_program(const RunOptions& options, const Parts& parts,
                    const settings::Settings& settings) {
+  // As process 1 of a container we remain and are its parent: the kernel drops signals to process 1
+  // that it does not handle, and processes that nobody reaps become children of process 1.
+  std::optional<Children> children;
+  if (::getpid() == 1) children.emplace(Children::Signals::kToFirst);
   const std::string dir = control::runtime_dir_path();
   const auto environment = device_environment(parts, dir);
   if (!environment) return complain(environment.error().text, kRunFailed);
@@ -66,7 +79,7 @@ int become_program(const RunOptions& options, const Parts& parts,
   }
   for (const auto& [name, value] : *environment) ::setenv(name.c_str(), value.c_str(), 1);
   set_program_environment(options, settings);
-  return execute(options.command);
+  return children ? run_below_process_1(*children, options.command) : execute(options.command);
 }
 
 int run(const RunOptions& options) {
