@@ -2,6 +2,7 @@
 #include "emulator.hpp"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -200,6 +201,13 @@ Outcome<Emulator> reach_emulator(const std::string& runtime_dir) {
   auto welcome = control::say_hello(*channel, control::ClientKind::kCommand);
   if (!welcome) return Failure<control::Error>{welcome.error()};
   return Emulator{std::move(*channel), std::move(*welcome), false};
+}
+
+bool shares_numbers(const Emulator& emulator) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(emulator.channel.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return true;
+  return static_cast<std::uint32_t>(peer.pid) == emulator.welcome.daemon_pid;
 }
 
 Outcome<control::Done> end_emulator(Emulator& emulator) {

@@ -33,6 +33,9 @@ inline bool is_absent(const control::Error& error) {
 control::Outcome<Emulator> ensure_emulator(const std::string& runtime_dir, const Parts& parts,
                                            const settings::Settings& settings, bool ends_when_idle);
 
+// Whether it has the same numbers for processes as we: not if it is outside of our container.
+bool shares_numbers(const Emulator& emulator);
+
 // Has it go down and waits for its end.
 control::Outcome<control::Done> end_emulator(Emulator& emulator);
 // The same of one that does not speak our version of the protocol.

@@ -96,6 +96,26 @@ struct RunWork {
   }
 };
 
+// The programs of the run among those that the emulator knows. One outside of our container has
+// other numbers for them: there their names must do.
+class Ours {
+ public:
+  explicit Ours(const RunScene& scene) : is_by_name_(!shares_numbers(scene.emulator)) {
+    for (const Process& process : scene.children.living()) {
+      numbers_.insert(static_cast<std::uint32_t>(process.pid));
+      names_.insert(process.name);
+    }
+  }
+  bool has(const Wait& wait) const {
+    return is_by_name_ ? names_.contains(wait.program) : numbers_.contains(wait.pid);
+  }
+
+ private:
+  const bool is_by_name_;
+  std::set<std::uint32_t> numbers_;
+  std::set<std::string> names_;
+};
+
 // What the run's own programs wait for when the time is up: people ask for a time limit because of
 // programs that hang.
 class WaitsAtTimeLimit {
@@ -106,13 +126,10 @@ class WaitsAtTimeLimit {
   bool look() {
     const auto waits = read_waits(scene_.emulator);
     if (!waits) return false;
-    std::set<std::uint32_t> ours;
-    for (const Process& process : scene_.children.living()) {
-      ours.insert(static_cast<std::uint32_t>(process.pid));
-    }
+    const Ours ours(scene_);
     for (const Wait& wait : *waits) {
-      knows_programs_ = knows_programs_ || ours.contains(wait.pid);
-      const bool is_told = wait.pid == 0 ? options_.is_private : ours.contains(wait.pid);
+      knows_programs_ = knows_programs_ || ours.has(wait);
+      const bool is_told = wait.pid == 0 ? options_.is_private : ours.has(wait);
       if (is_told) texts_.push_back(text_of(wait));
     }
     has_looked_ = true;

@@ -154,6 +154,12 @@ class Program(Case):
         os.kill(self.process_1(process), signal.SIGKILL)
         until(lambda: not self.contexts())
 
+    def test_a_time_limit(self):
+        """`run` in there says what its program waits for, whose number outside is another one."""
+        code, text = self.run_to_end(self.verbena, "run", "--timeout", "1", "--", "ibv_rc_pingpong", "-p", "0")
+        self.assertEqual(code, 124, text)
+        self.assertRegex(text, r"ibv_rc_pingpong\[\d+\]: RC QP 0x\w+ is in INIT")
+
 
 if __name__ == "__main__":
     BUILD = sys.argv[1]
