@@ -40,9 +40,8 @@ void check_parts(Findings& findings, const Parts& parts) {
   const std::string again = "install Verbena again: cmake --install <build> --prefix <prefix>";
   check_file(findings, parts.daemon(), R_OK | X_OK, again);
   check_file(findings, parts.preload(), R_OK, again);
-  if (const std::string wrong = wrong_place(parts); !wrong.empty()) {
-    findings.fault(wrong, "install Verbena elsewhere");
-  }
+  const auto named = nameable(parts);
+  if (!named) findings.fault(named.error().text, "install Verbena elsewhere");
   const auto library = find_verbs_library();
   if (!library) {
     return findings.fault(library.error().text,
@@ -57,7 +56,7 @@ void check_parts(Findings& findings, const Parts& parts) {
   const std::string plugin =
       parts.driver() + "-rdmav" + std::to_string(library->private_abi) + ".so";
   check_file(findings, plugin, R_OK, again);
-  check_shell(findings, parts, library->private_abi);
+  check_shell(findings, named ? *named : parts, library->private_abi);
 }
 
 // True when an emulator runs.

@@ -8,7 +8,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <string_view>
+
+#include "private_dirs.hpp"
+#include "verbena/control/runtime_dir.hpp"
 
 namespace verbena::cli {
 namespace {
@@ -17,10 +21,11 @@ namespace fs = std::filesystem;
 using control::fail;
 using control::Outcome;
 
+constexpr char kSeparators[] = ": ;";  // the loader's, and those of libibverbs
+
 // `first`, then what `name` holds already, each part once, however it is separated there. What
 // another installation of ours has put there goes: a program cannot have two of them.
 std::string prepended(const std::string& first, const char* name) {
-  constexpr std::string_view kSeparators = ": ;";  // the loader's, and those of libibverbs
   const fs::path ours = fs::path(first).filename();
   const char* const value = std::getenv(name);
   std::string_view left = value != nullptr ? value : "";
@@ -33,6 +38,19 @@ std::string prepended(const std::string& first, const char* name) {
     if (!part.empty() && !is_ours) list += ":" + part;
   }
   return list;
+}
+
+// The loader splits LD_PRELOAD at colons and blanks, libibverbs RDMAV_DRIVERS at colons and
+// semicolons, and neither knows quoting.
+bool is_nameable(const std::string& path) { return path.find_first_of(kSeparators) == path.npos; }
+
+// Several of us may do so at once.
+bool make_link(const std::string& target, const std::string& link) {
+  std::error_code error;
+  if (fs::read_symlink(link, error) == target) return true;
+  const std::string part = link + ".part." + std::to_string(::getpid());
+  if (::symlink(target.c_str(), part.c_str()) != 0) return false;
+  return ::rename(part.c_str(), link.c_str()) == 0;
 }
 
 }  // namespace
@@ -62,12 +80,23 @@ Environment bare_environment(const Parts& parts, const std::string& runtime_dir)
   };
 }
 
-// The loader splits LD_PRELOAD at colons and blanks, libibverbs RDMAV_DRIVERS at colons and
-// semicolons, and neither knows quoting.
-std::string wrong_place(const Parts& parts) {
-  if (parts.lib_dir.find_first_of(": ;") == std::string::npos) return {};
-  return "the path " + parts.lib_dir +
-         " holds a blank, a colon or a semicolon, which LD_PRELOAD or RDMAV_DRIVERS cannot";
+Outcome<Parts> nameable(const Parts& parts) {
+  if (is_nameable(parts.lib_dir)) return parts;
+  const std::string common = common_dir();
+  if (!is_nameable(common)) {
+    return fail(EINVAL, "the path " + parts.lib_dir + " and the runtime directory " + common +
+                            " hold a blank, a colon or a semicolon, which LD_PRELOAD or "
+                            "RDMAV_DRIVERS cannot");
+  }
+  const auto made = control::make_runtime_dir(common);
+  if (!made) return Failure<control::Error>{made.error()};
+  Parts linked = parts;
+  linked.lib_dir = common + "/lib-" + std::to_string(std::hash<std::string>{}(parts.lib_dir));
+  if (!make_link(parts.lib_dir, linked.lib_dir)) {
+    const int code = errno;
+    return fail(code, "cannot make the link " + linked.lib_dir + ": " + std::strerror(code));
+  }
+  return linked;
 }
 
 Outcome<Environment> device_environment(const Parts& parts, const std::string& runtime_dir) {
@@ -76,10 +105,9 @@ Outcome<Environment> device_environment(const Parts& parts, const std::string& r
     return fail(code, parts.preload() + ": " + std::strerror(code) +
                           "; install Verbena again, or see `verbena doctor`");
   }
-  if (const std::string wrong = wrong_place(parts); !wrong.empty()) {
-    return fail(EINVAL, wrong + "; install Verbena elsewhere");
-  }
-  Environment environment = bare_environment(parts, runtime_dir);
+  const auto named = nameable(parts);
+  if (!named) return fail(named.error().code, named.error().text + "; install Verbena elsewhere");
+  Environment environment = bare_environment(*named, runtime_dir);
   for (auto& [name, value] : environment) {
     if (name != "VERBENA_RUNTIME_DIR") value = prepended(value, name.c_str());
   }

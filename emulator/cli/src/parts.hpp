@@ -27,8 +27,10 @@ struct Parts {
 
 control::Outcome<Parts> find_parts();
 
-// Why the loader cannot be told of the parts where they stand; empty: it can.
-std::string wrong_place(const Parts& parts);
+// The same by paths that LD_PRELOAD and RDMAV_DRIVERS can hold. Below a path with a blank, a colon
+// or a semicolon the libraries are named by a link in the user's runtime directory. It stays:
+// shells may have it in their environment.
+control::Outcome<Parts> nameable(const Parts& parts);
 
 // What a program needs to see the devices: names and values.
 using Environment = std::vector<std::pair<std::string, std::string>>;

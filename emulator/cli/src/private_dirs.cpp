@@ -26,14 +26,6 @@ using control::UniqueFd;
 
 constexpr std::string_view kPrefix = "private-";
 
-// Where all emulators of this user are, whichever of them we are in.
-std::string common_dir() {
-  const std::string dir = control::runtime_dir_path();
-  const std::size_t slash = dir.find_last_of('/');
-  const bool is_private = std::string_view(dir).substr(slash + 1).starts_with(kPrefix);
-  return is_private ? dir.substr(0, slash) : dir;
-}
-
 // A lock of a directory of ours; none if it cannot be had, or not now (LOCK_NB).
 UniqueFd lock_dir(const std::string& path, int how) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -70,6 +62,13 @@ void sweep(const std::string& common) {
 }
 
 }  // namespace
+
+std::string common_dir() {
+  const std::string dir = control::runtime_dir_path();
+  const std::size_t slash = dir.find_last_of('/');
+  const bool is_private = std::string_view(dir).substr(slash + 1).starts_with(kPrefix);
+  return is_private ? dir.substr(0, slash) : dir;
+}
 
 std::string private_dir_of(const std::string& name) {
   return common_dir() + "/" + std::string(kPrefix) + name;

@@ -16,6 +16,9 @@
 
 namespace verbena::cli {
 
+// Where all emulators of this user are, whichever of them we are in.
+std::string common_dir();
+
 std::string private_dir_of(const std::string& name);
 
 struct PrivateDir {

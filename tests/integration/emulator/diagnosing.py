@@ -2,6 +2,7 @@
 """`verbena doctor`, and what `verbena run` says of a program that cannot see the device. Each fault has a test."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -54,7 +55,8 @@ class Doctor(DoctorCase):
             self.finds(f"{path} is missing", "install Verbena again")
             os.rename(path + ".away", path)
 
-    def test_a_place_that_cannot_be_named(self):
+    def test_a_place_that_the_loader_cannot_be_told_of(self):
+        """LD_PRELOAD and RDMAV_DRIVERS cannot hold its path: a link in the runtime directory stands for it."""
         whole = place = self.home
         try:
             for name in ("a b", "a;b"):
@@ -63,7 +65,17 @@ class Doctor(DoctorCase):
                 for part in ("bin", "lib"):
                     os.rename(f"{place}/{part}", f"{self.home}/{part}")
                 place = self.home
-                self.finds(f"the path {self.home}/lib holds a blank, a colon or a semicolon", "install Verbena elsewhere")
+                done = self.doctor()
+                self.assertEqual(done.returncode, 0, done.stdout)
+                shown = subprocess.run([self.home + "/bin/verbena", "env"], env=self.env, text=True, capture_output=True,
+                                       timeout=60, check=True).stdout
+                preload = re.search("LD_PRELOAD='(.*)'", shown)[1]
+                self.assertNotRegex(preload, "[ ;:]")
+                self.assertTrue(os.path.samefile(preload, self.home + "/lib/libverbena-preload.so"))
+                exported = dict(re.findall("^export (\\w+)='(.*)'$", shown, re.MULTILINE))
+                self.assertIn("programs of this shell see the device", self.doctor(**exported).stdout)
+            self.finds(f"the path {self.home}/lib and the runtime directory {self.home}/run hold a blank",
+                       "install Verbena elsewhere", VERBENA_RUNTIME_DIR=self.home + "/run")
         finally:
             self.home = whole
 

@@ -20,15 +20,13 @@ from kit_case import LIMIT, ROOT, KitCase
 
 CI = ROOT / "kits/ci"
 PREFIX = None
-
-
 class Case(KitCase):
     @classmethod
     def setUpClass(cls):
         """Makes a tarball in the form of scripts/package."""
         cls.top = tempfile.TemporaryDirectory(prefix="verbena-kits-ci-")
         cls.package = pathlib.Path(cls.top.name, "verbena-0-linux.tar.gz")
-        subprocess.run(["tar", "-czf", cls.package, "--transform", "s,^prefix,verbena-0-linux,", "prefix"],
+        subprocess.run(["tar", "-czf", cls.package, "--transform", "s,^[^/]*,verbena-0-linux,SH", pathlib.Path(PREFIX).name],
                        cwd=pathlib.Path(PREFIX).parent, check=True)
 
     @classmethod
@@ -39,8 +37,8 @@ class Case(KitCase):
         super().setUp()
         self.prefix = self.folder / "runner/verbena"
         self.environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": str(self.folder),
-                            "VERBENA_RUNTIME_DIR": str(self.folder / "run")}
-        self.addCleanup(self.shell, f"{PREFIX}/bin/verbena down")
+                            "VERBENA_RUNTIME_DIR": str(self.outer / "run")}
+        self.addCleanup(self.shell, f"'{PREFIX}/bin/verbena' down")
 
     def shell(self, text, **variables):
         return subprocess.run(["bash", "-eo", "pipefail", "-c", text], cwd=self.folder, text=True, capture_output=True,
@@ -106,10 +104,10 @@ class Scripts(Case):
         self.assertTrue(done.stdout.endswith("\nverbena 0.0.7\n"), done.stdout)
 
     def test_export_for_a_shell(self):
-        done = self.shell(f'eval "$({CI}/export.sh --prefix {PREFIX})"; command -v verbena; echo "$CMAKE_PREFIX_PATH"',
+        done = self.shell(f'eval "$("{CI}/export.sh" --prefix "{PREFIX}")"; command -v verbena; echo "$CMAKE_PREFIX_PATH"',
                           CMAKE_PREFIX_PATH="/opt/x")
         self.assertEqual(done.stdout, f"{PREFIX}/bin/verbena\n{PREFIX}:/opt/x\n", done.stderr)
-        done = self.shell(f'eval "$({CI}/export.sh --prefix {PREFIX} --device)"; ibv_devices; verbena down')
+        done = self.shell(f'eval "$("{CI}/export.sh" --prefix "{PREFIX}" --device)"; ibv_devices; verbena down')
         self.assertIn("verbena0", done.stdout, done.stderr)
 
     def test_export_says_what_is_wrong(self):
@@ -188,7 +186,7 @@ class Job(Case):
 
     def exported(self):
         lines = (self.folder / "GITHUB_ENV").read_text().splitlines()
-        paths = (self.folder / "GITHUB_PATH").read_text().split()
+        paths = (self.folder / "GITHUB_PATH").read_text().splitlines()
         return {**dict(line.split("=", 1) for line in lines), "PATH": ":".join([*reversed(paths), self.environment["PATH"]])}
 
     def test_later_steps_have_the_command(self):

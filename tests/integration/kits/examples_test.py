@@ -24,7 +24,7 @@ class Case(KitCase):
         super().setUp()
         self.build = self.folder / "build"
         self.environment = {"PATH": f"{PREFIX}/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent",
-                            "XDG_RUNTIME_DIR": str(self.folder)}
+                            "XDG_RUNTIME_DIR": str(self.outer)}
 
     def command(self, *words, **more):
         return subprocess.run(words, env=self.environment, cwd=self.folder, text=True, capture_output=True, timeout=LIMIT,

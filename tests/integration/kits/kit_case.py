@@ -33,7 +33,10 @@ def free_port():
 
 class KitCase(unittest.TestCase):
     def setUp(self):
-        self.folder = self.new_folder()
+        self.outer = self.new_folder()
+        # What a stranger calls his checkout may have a blank.
+        self.folder = self.outer / "my work"
+        self.folder.mkdir()
 
     def new_folder(self):
         """Returns a folder with a short name, because paths of sockets below it must be short."""

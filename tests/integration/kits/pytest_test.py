@@ -46,7 +46,7 @@ class Case(KitCase):
         super().setUp()
         self.environment = {"PATH": f"{PREFIX}/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent",
                             "PYTHONPATH": self.site.name, "TMPDIR": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1",
-                            "VERBENA_RUNTIME_DIR": str(self.folder / "run")}
+                            "VERBENA_RUNTIME_DIR": str(self.outer / "run")}
 
     def write(self, text, name="test_sample.py"):
         path = self.folder / name
@@ -132,7 +132,7 @@ class Fixture(Case):
                     assert verbena.run(["cat"], stdin=said).stdout == "said"
             ''')
         self.assert_passed(self.pytest(), 6)
-        self.assertFalse([*self.folder.glob("verbena-*"), *self.folder.glob("run/*")])
+        self.assertFalse([*self.folder.glob("verbena-*"), *self.outer.glob("run/private-*")])
 
     def test_pairs_and_rules(self):
         """The ports of rdma_cm are the emulator's own, so it does not matter on which ports other tests listen."""
@@ -258,10 +258,10 @@ class Fixture(Case):
         with subprocess.Popen(self.words(), cwd=self.folder, env=self.environment, stdout=subprocess.DEVNULL) as process:
             try:
                 self.until((self.folder / "started").exists, "the test has not begun")
-                self.assertEqual(len(emulators_of(self.folder)), 1)
+                self.assertEqual(len(emulators_of(self.outer)), 1)
             finally:
                 process.kill()
-        self.until(lambda: not emulators_of(self.folder), "the emulator has not ended")
+        self.until(lambda: not emulators_of(self.outer), "the emulator has not ended")
         self.assert_none_is_left()
         self.assertFalse([*self.folder.glob("verbena-pytest-*")])
 
@@ -374,11 +374,11 @@ class Unfit(Case):
 
     def test_another_version(self):
         said = self.said("--verbena", self.script("echo verbena 9.9.9"))
-        self.assertRegex(said, r"verbena: /\S+ is Verbena 9.9.9, and this is verbena-pytest [\d.]+: install both from one release")
+        self.assertRegex(said, r"verbena: /.+ is Verbena 9.9.9, and this is verbena-pytest [\d.]+: install both from one release")
 
     def test_another_program(self):
         said = self.said("--verbena", self.script("echo what?; exit 1"))
-        self.assertRegex(said, r"verbena: /\S+ is not Verbena: 'version' says 'what\?'")
+        self.assertRegex(said, r"verbena: /.+ is not Verbena: 'version' says 'what\?'")
 
     def test_options_that_the_device_cannot_have(self):
         self.write('''
