@@ -45,6 +45,7 @@ class Device:
         self.program = program
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="verbena-pytest-"))
         self.faults = []  # the options of the faults that were set, as one would type them
+        self.kept_in = None  # the folder with what is known of a failure
         self._numbers = iter(range(1, 1 << 30))
         self._programs = []
         self._captures = contextlib.ExitStack()
@@ -71,10 +72,14 @@ class Device:
             raise VerbenaError(f"the device could not be had: {keeper.communicate()[1].strip()}")
         return keeper, directory
 
-    def close(self):
+    def stop(self):
+        """Ends programs and captures; what has become of them can still be asked."""
         for program in self._programs:
             program.stop()
         self.end_capture()
+
+    def close(self):
+        self.stop()
         if self._keeper is not None:
             self._keeper.communicate()
         shutil.rmtree(self.folder, ignore_errors=True)

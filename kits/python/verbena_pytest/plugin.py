@@ -72,8 +72,7 @@ def verbena(request, verbena_program, monkeypatch):
             monkeypatch.setenv(name, device.environment[name])
     request.node.verbena_device = device
     yield device
-    del request.node.verbena_device
-    device.close()
+    device.stop()
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -81,8 +80,20 @@ def pytest_runtest_makereport(item, call):
     outcome = yield
     report = outcome.get_result()
     device = getattr(item, "verbena_device", None)
-    if device is None or not report.failed:
+    if device is None:
         return
-    top = pathlib.Path(setting(item.config, "verbena_artifacts"))
-    folder = pathlib.Path(os.fspath(item.config.invocation_params.dir), top, artifacts.name_of(item.nodeid))
-    report.sections.append(("verbena", artifacts.save(device, folder, item, report)))
+    if report.failed:
+        report.sections.append(("verbena", what_is_kept(device, item, report)))
+    if report.when == "teardown":
+        # Not earlier: the end of another fixture may have failed, before ours or after it.
+        del item.verbena_device
+        device.close()
+
+
+def what_is_kept(device, item, report):
+    """Of a test that has failed already, what was kept then stays."""
+    if device.kept_in is None:
+        top = pathlib.Path(setting(item.config, "verbena_artifacts"))
+        device.kept_in = pathlib.Path(os.fspath(item.config.invocation_params.dir), top, artifacts.name_of(item.nodeid))
+        return artifacts.save(device, device.kept_in, item, report)
+    return f"artifacts: {device.kept_in}, of the failure before"

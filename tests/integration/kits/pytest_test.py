@@ -289,6 +289,47 @@ class Failures(Case):
                          ("test_sample.py::test_it", "test_sample.py", 2, ["--loss 1% --data --seed 11"]))
         self.assertEqual(run["programs"], [{"command": "ibv_rc_pingpong localhost", "returncode": 1}])
 
+    def test_of_fixtures_too(self):
+        """Whether they fail at their beginning or at their end, and whether that is before our end or after it."""
+        self.write("""
+            import pytest
+
+            @pytest.fixture
+            def begins_badly(verbena):
+                verbena.run("echo begun")
+                assert False, "at the beginning"
+
+            @pytest.fixture
+            def ends_badly(verbena):
+                yield
+                verbena.run("exit 3")
+
+            @pytest.fixture
+            def ends_badly_after_it():
+                yield
+                assert False, "at the end"
+
+            def test_begins(begins_badly): pass
+            def test_ends(ends_badly): pass
+            def test_ends_after_it(ends_badly_after_it, verbena):
+                verbena.start("echo started; exec sleep 1000").wait_for_output("started")
+            def test_fails_twice(ends_badly_after_it, verbena):
+                verbena.fault(loss="1%", data=True, seed=7)
+                assert False, "at first"
+            """)
+        done = self.pytest()
+        self.assertRegex(done.stdout, r"\b1 failed, 2 passed, 4 errors\b", done.stdout + done.stderr)
+        names = {"capture.pcapng", "events.jsonl", "explain.log", "programs.log", "run.json", "status.json"}
+        for test, program in (("begins", "echo begun: exit code 0"), ("ends", "exit 3: exit code 3"),
+                              ("ends_after_it", "echo started; exec sleep 1000: exit code -15"), ("fails_twice", "")):
+            kept = self.folder / f"verbena-artifacts/test_sample.py-test_{test}"
+            self.assertIn(f"artifacts: {kept}\n", done.stdout)
+            self.assertEqual({file.name for file in kept.iterdir()}, names, test)
+            self.assertIn(program, (kept / "programs.log").read_text())
+            self.assertEqual(json.loads((kept / "run.json").read_text())["test"], f"test_sample.py::test_{test}")
+        self.assertIn(f"artifacts: {kept}, of the failure before\n", done.stdout)
+        self.assertEqual(json.loads((kept / "status.json").read_text())["devices"][0]["faults"][0]["seed"], 7)
+
     def test_no_two_share_a_folder(self):
         text = textwrap.dedent("""
             import pytest
