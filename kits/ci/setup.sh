@@ -48,10 +48,9 @@ unpack() {
 compile() {
   [ -f "$source/scripts/deps" ] || fail "$source is no clone of Verbena"
   "$source/scripts/deps" build
-  cmake -S "$source" -B "$source/build/action" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DVERBENA_TESTS=OFF \
-    -DVERBENA_BENCH=OFF
-  cmake --build "$source/build/action"
-  cmake --install "$source/build/action" --prefix "$prefix" --strip
+  cmake -S "$source" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DVERBENA_TESTS=OFF -DVERBENA_BENCH=OFF
+  cmake --build "$work/build"
+  cmake --install "$work/build" --prefix "$prefix" --strip
 }
 
 if [ -x "$prefix/bin/verbena" ]; then

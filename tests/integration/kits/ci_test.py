@@ -20,6 +20,8 @@ from kit_case import LIMIT, ROOT, KitCase
 
 CI = ROOT / "kits/ci"
 PREFIX = None
+
+
 class Case(KitCase):
     @classmethod
     def setUpClass(cls):
@@ -102,6 +104,9 @@ class Scripts(Case):
         done = self.run_script("setup.sh", "--prefix", self.prefix, "--source", clone)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(done.stdout.endswith("\nverbena 0.0.7\n"), done.stdout)
+        # It may be one that nobody can write to.
+        self.assertEqual({str(path.relative_to(clone)) for path in clone.rglob("*")},
+                         {"CMakeLists.txt", "scripts", "scripts/deps", "verbena.sh"})
 
     def test_export_for_a_shell(self):
         done = self.shell(f'eval "$("{CI}/export.sh" --prefix "{PREFIX}")"; command -v verbena; echo "$CMAKE_PREFIX_PATH"',
@@ -143,6 +148,8 @@ class Job(Case):
         # GitHub fetches an action to a folder of its own.
         self.at = self.folder / "actions/verbena"
         shutil.copytree(CI, self.at / "kits/ci")
+        for path in (self.at, *self.at.rglob("*")):
+            path.chmod(path.stat().st_mode & ~0o222)  # it is not written to
         for name in ("GITHUB_ENV", "GITHUB_PATH"):
             (self.folder / name).touch()
             self.environment[name] = str(self.folder / name)
