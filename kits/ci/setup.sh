@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Installs Verbena in a folder, for CI. Does nothing if the folder has it already, for example from a cache.
 #
-#   setup.sh --prefix DIR --package FILE|URL [--sha256 SUM]   unpacks the portable tarball
+#   setup.sh --prefix DIR --package FILE|URL [--sha256 SUM]   unpacks the portable tarball or the .deb; installs nothing
 #   setup.sh --prefix DIR --source DIR                        compiles a clone (scripts/deps installs what is missing)
 set -euo pipefail
 
@@ -34,13 +34,24 @@ fetch() {
   esac
 }
 
+extract() {
+  if [ "$(head -c 7 "$work/package")" = '!<arch>' ]; then
+    dpkg-deb --fsys-tarfile "$work/package" | tar -x -C "$work/tree" --strip-components=2 ./usr
+  else
+    tar -xzf "$work/package" -C "$work/tree" --strip-components=1
+  fi
+}
+
 unpack() {
   fetch "$package" "$work/package"
   [ -z "$sum" ] || echo "$sum  $work/package" | sha256sum --check --status ||
     fail "$package has another SHA-256 sum than $sum"
+  case $package in
+    *.deb) command -v dpkg-deb >/dev/null || fail "there is no dpkg-deb here for $package: take the portable tarball" ;;
+  esac
   mkdir "$work/tree"
-  tar -xzf "$work/package" -C "$work/tree" --strip-components=1 2>/dev/null && [ -x "$work/tree/bin/verbena" ] ||
-    fail "$package is not Verbena's portable tarball"
+  extract 2>/dev/null && [ -x "$work/tree/bin/verbena" ] ||
+    fail "$package is neither Verbena's portable tarball nor its .deb"
   mkdir -p "$prefix"
   cp -a "$work/tree/." "$prefix/"
 }

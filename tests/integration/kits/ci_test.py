@@ -20,16 +20,31 @@ from kit_case import LIMIT, ROOT, KitCase
 
 CI = ROOT / "kits/ci"
 PREFIX = None
+# As in kits/ci/README.md, but for the network.
+PYTEST = """
+    python3 -m venv --system-site-packages --without-pip venv
+    python3 -m pip -q --python venv/bin/python install --no-deps --no-index \\
+      "$(dirname "$(command -v verbena)")"/../share/verbena/verbena_pytest-*.whl
+    venv/bin/python -m pytest -p no:cacheprovider test_it.py
+    """
 
 
 class Case(KitCase):
     @classmethod
     def setUpClass(cls):
-        """Makes a tarball in the form of scripts/package."""
+        """Makes a tarball and a .deb in the form of scripts/package."""
         cls.top = tempfile.TemporaryDirectory(prefix="verbena-kits-ci-")
         cls.package = pathlib.Path(cls.top.name, "verbena-0-linux.tar.gz")
         subprocess.run(["tar", "-czf", cls.package, "--transform", "s,^[^/]*,verbena-0-linux,SH", pathlib.Path(PREFIX).name],
                        cwd=pathlib.Path(PREFIX).parent, check=True)
+        cls.deb = pathlib.Path(cls.top.name, "with a blank_0_all.deb")
+        tree = pathlib.Path(cls.top.name, "tree")
+        (tree / "DEBIAN").mkdir(parents=True)
+        (tree / "DEBIAN/control").write_text("Package: verbena\nVersion: 0\nArchitecture: all\nMaintainer: x <x@y>\n"
+                                             "Description: x\n")
+        shutil.copytree(PREFIX, tree / "usr", symlinks=True)
+        subprocess.run(["dpkg-deb", "-Zgzip", "-z1", "--root-owner-group", "--build", tree, cls.deb], check=True,
+                       stdout=subprocess.DEVNULL)
 
     @classmethod
     def tearDownClass(cls):
@@ -71,6 +86,19 @@ class Scripts(Case):
         done = self.run_script("setup.sh", "--prefix", self.prefix, "--package", "/no/such/package")
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_setup_with_the_deb(self):
+        """It is unpacked as an ordinary user, and has the same in the same places."""
+        done = self.run_script("setup.sh", "--prefix", self.prefix, "--package", self.deb)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(next(self.prefix.glob("share/verbena/verbena_pytest-*.whl")))
+        bare = self.folder / "bare"
+        bare.mkdir()
+        for name in ("bash", "cat", "cp", "head", "mktemp", "rm"):
+            (bare / name).symlink_to(shutil.which(name))
+        done = self.run_script("setup.sh", "--prefix", self.folder / "other", "--package", self.deb, PATH=str(bare))
+        self.assertEqual((done.returncode, done.stderr),
+                         (1, f"setup.sh: there is no dpkg-deb here for {self.deb}: take the portable tarball\n"))
+
     def test_setup_checks_the_sum(self):
         to = ("--prefix", self.prefix, "--package", f"file://{self.package}", "--sha256")
         self.setup_fails(1, f"file://{self.package} has another SHA-256 sum than {'0' * 64}", *to, "0" * 64)
@@ -81,7 +109,7 @@ class Scripts(Case):
         to = ("--prefix", str(self.prefix))
         other = self.folder / "other.tar.gz"
         subprocess.run(["tar", "-czf", other, "-C", "/etc", "hostname"], check=True)
-        self.setup_fails(1, f"{other} is not Verbena's portable tarball", *to, "--package", other)
+        self.setup_fails(1, f"{other} is neither Verbena's portable tarball nor its .deb", *to, "--package", other)
         self.setup_fails(1, "there is no package /no/such/file", *to, "--package", "/no/such/file")
         self.setup_fails(1, "/etc is no clone of Verbena", *to, "--source", "/etc")
         self.setup_fails(2, "give --package or --source", *to)
@@ -208,6 +236,18 @@ class Job(Case):
         self.assertFalse(failed, said)
         done = self.shell("ibv_devices", **self.exported())
         self.assertIn("verbena0", done.stdout, done.stderr)
+
+    def test_the_deb(self):
+        """All that is done with the tarball."""
+        said, ran, failed = self.use(package=str(self.deb), sha256=hashlib.sha256(self.deb.read_bytes()).hexdigest(),
+                                     device="true", run="ibv_devices\nverbena run --private -- ibv_devinfo -d verbena0\n")
+        self.assertEqual((ran, failed), (["setup", "run"], False), said)
+        self.assertRegex(said, r"verbena0\s+0256")
+        self.assertIn("PORT_ACTIVE", said)
+        (self.folder / "test_it.py").write_text("def test_it(verbena):\n    verbena.run('ibv_devices; exit 3')\n")
+        said, ran, failed = self.use(package=str(self.deb), run=PYTEST)
+        self.assertEqual((ran, failed), (["setup", "run", "annotate", "upload"], True), said)
+        self.assertRegex(said, "::error file=test_it.py,line=1,title=test_it.py%3A%3Atest_it::")
 
     def test_commands_that_pass(self):
         said, ran, failed = self.use(package=str(self.package), run="verbena version\nverbena run -- ibv_devices\n")
