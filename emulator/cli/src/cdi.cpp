@@ -64,7 +64,7 @@ json specification(const Parts& parts, const Emulator& emulator, const std::stri
   inside.lib_dir = std::string(kInsidePrefix) + "/lib";
   json variables = json::array();
   for (const auto& [name, value] : bare_environment(inside, kRuntimeDir)) {
-    variables.push_back(name + "=" + value);
+    variables.push_back(std::string(name).append("=").append(value));
   }
   json devices = json::array();
   for (const control::DeviceInfo& device : emulator.welcome.devices) {
