@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import platform
 import shlex
 import signal
 import subprocess
@@ -61,9 +62,17 @@ class Running(EmulatorCase):
         self.wait_for_end(daemon)
         self.assertFalse(os.path.exists(self.dir + "/control.sock"))
 
+    def test_system_calls_have_the_numbers_of_this_machine(self):
+        """Of x86-64 and, from the header for all later architectures, of aarch64: pidfd_open is the same in both."""
+        later = ("asm-generic/unistd.h", "__NR_")
+        self.assertEqual([seccomp.number_of("pidfd_open", *header) for header in ((), later)], [434, 434])
+        self.assertEqual(seccomp.number_of("socket", *later), 198)
+        if platform.machine() == "x86_64":
+            self.assertEqual(seccomp.number_of("socket"), 41)
+
     def test_where_no_process_may_be_watched(self):
         """pidfd_open fails, as in containers of engines that are older than the call."""
-        filtered = {"preexec_fn": seccomp.forbid(seccomp.PIDFD_OPEN)}
+        filtered = {"preexec_fn": seccomp.forbid("pidfd_open")}
         self.assertEqual(self.run_in("--", "sh", "-c", "exit 7", **filtered).returncode, 7)
         self.until(lambda: not self.daemon_pid(), "it does not end after its last user")
         program = subprocess.Popen([self.home + "/bin/verbena", "run", "--fabric", self.fabric, "--", "cat"],

@@ -4,13 +4,14 @@
 import ctypes
 import errno
 import struct
+import subprocess
+import sys
 
-SOCKET, PIDFD_OPEN = 41, 434
 AF_NETLINK = 16
 
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 LOAD_WORD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
-NUMBER_AT, FIRST_ARGUMENT_AT = 0, 16
+NUMBER_AT, FIRST_ARGUMENT_AT = 0, 16 if sys.byteorder == "little" else 20  # its lower half
 ALLOW, FAIL = 0x7fff0000, 0x00050000
 
 
@@ -18,10 +19,19 @@ class Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
 
 
-def forbid(number, first_argument=None):
-    """Returns a `preexec_fn` after which the system call of this number (with this argument) fails with EPERM."""
+def number_of(name, header="sys/syscall.h", prefix="SYS_"):
+    """Returns what the C library's header says for this architecture: each has numbers of its own."""
+    said = subprocess.run(["cc", "-E", "-P", "-"], input=f"#include <{header}>\n{prefix}{name}\n", text=True, check=True,
+                          capture_output=True).stdout
+    return int(said.split()[-1])
+
+
+def forbid(name, first_argument=None):
+    """Returns a `preexec_fn` after which the system call of this name (with this argument) fails with EPERM."""
     def statement(code, argument, yes=0, no=0):
-        return struct.pack("<HBBI", code, yes, no, argument)
+        return struct.pack("=HBBI", code, yes, no, argument)
+
+    number = number_of(name)
 
     fail = statement(RETURN, FAIL | errno.EPERM)
     if first_argument is not None:

@@ -138,7 +138,7 @@ class Devices(unittest.TestCase):
     def test_where_there_is_no_netlink(self):
         """Without netlink libibverbs finds the devices in /sys, as in sandboxes, and reads their ABI version there."""
         program = ("import os, sys; sys.path.insert(0, sys.argv[1]); import seccomp; "
-                   "seccomp.forbid(seccomp.SOCKET, seccomp.AF_NETLINK)(); os.execvp(sys.argv[2], sys.argv[2:])")
+                   "seccomp.forbid('socket', seccomp.AF_NETLINK)(); os.execvp(sys.argv[2], sys.argv[2:])")
         without = [sys.executable, "-c", program, os.path.dirname(seccomp.__file__)]
         port = devices.free_port()
         sides = f"ibv_rc_pingpong -n 20 -p {port}", f"ibv_rc_pingpong -n 20 -p {port} 127.0.0.1"
