@@ -55,7 +55,7 @@ def verbena_program(pytestconfig):
     try:
         return program_of(pytestconfig)
     except VerbenaError as error:
-        pytest.fail(f"verbena: {error}", pytrace=False)
+        raise pytest.fail.Exception(f"verbena: {error}", pytrace=False) from None
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def verbena(request, verbena_program, monkeypatch):
     try:
         device = Device(verbena_program, options, captures=request.config.getini("verbena_capture"))
     except VerbenaError as error:
-        pytest.fail(f"verbena: {error}", pytrace=False)
+        raise pytest.fail.Exception(f"verbena: {error}", pytrace=False) from None
     if in_process.sees_devices():
         # The libraries read these variables each time they look for devices, so each test sees its own device.
         for name in ("VERBENA_RUNTIME_DIR", "VERBENA_LOG"):

@@ -394,6 +394,7 @@ class Unfit(Case):
         self.write("def test_it(verbena): pass\n")
         done = self.pytest(*words, **variables)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        self.assertNotIn("During handling", done.stdout)  # the reason once
         return done.stdout + done.stderr
 
     def script(self, text):
