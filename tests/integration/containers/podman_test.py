@@ -170,6 +170,34 @@ class Containers(unittest.TestCase):
                     "ibv_rc_pingpong", "-n", "100", "-g", "3", "-d", "roce0"]
         self.pair(command(1), [*command(2), "10.99.0.1"])
 
+    def stopped(self, options, *words):
+        """The exit code of a container without an init, which has been asked to end when it has printed its first line."""
+        name = f"verbena-{os.getpid()}"
+        with self.podman.start([*options, "--name", name], *words) as container:
+            try:
+                self.assertEqual(container.stdout.readline(), "ready\n")
+                begun = time.monotonic()
+                must(*self.podman.words, "stop", "--time", LIMIT // 2, name, env=self.podman.environment)
+                self.assertLess(time.monotonic() - begun, LIMIT // 2)
+                container.communicate(timeout=LIMIT)
+            finally:
+                container.kill()
+        return container.returncode
+
+    def test_process_1_can_be_stopped(self):
+        """Below `verbena run` each program; the kernel drops SIGTERM to a process 1 that does not handle it."""
+        pingpong = ["sh", "-c", "echo ready; exec ibv_rc_pingpong -p 0"]
+        mounted = ["--network", "none", "-v", f"{BUILD}:/opt/verbena:ro"]
+        self.assertEqual(self.stopped(mounted, "/opt/verbena/bin/verbena", "run", "--", *pingpong), 143)
+        self.assertEqual(self.stopped(self.options(), "/opt/verbena/bin/verbena", "run", "--", *pingpong), 143)
+
+    def test_a_time_limit(self):
+        """Of an emulator outside, whose numbers of processes are others."""
+        words = ["/opt/verbena/bin/verbena", "run", "--timeout", "1", "--", "ibv_rc_pingpong", "-p", "0"]
+        done = self.podman.run(self.options(), *words)
+        self.assertEqual(done.returncode, 124, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, r"ibv_rc_pingpong\[\d+\]: RC QP 0x\w+ is in INIT")
+
     def test_doctor_inside(self):
         doctor = ["/opt/verbena/bin/verbena", "doctor"]
         done = self.podman.run(self.options(), *doctor)
