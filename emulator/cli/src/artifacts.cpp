@@ -69,7 +69,7 @@ Outcome<Done> Artifacts::begin(RunScene& scene) {
   // As readable as the others: who uploads them may be somebody else, as outside of a container.
   const std::string packets = options_.artifacts + "/capture.pcapng";
   const control::UniqueFd made(::open(packets.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-  const auto begun = capture_->begin(scene);
+  auto begun = capture_->begin(scene);
   if (begun) return begun;
   // There is one capture of an emulator at a time. What others record does not end this run.
   complain("no packets are kept: " + begun.error().text);
@@ -84,6 +84,9 @@ void Artifacts::time_is_up(RunScene& scene) {
 }
 
 int Artifacts::end(RunScene& scene, int exit_code) {
+  if (const std::string silence = scene.silence.look(); !silence.empty()) {
+    complain("neither status nor events are kept: " + silence);
+  }
   write_output(scene, "status.json", {"status", "--json"});
   write_output(scene, "events.jsonl",
                {"events", "--json", "--after", std::to_string(last_before_)});
@@ -93,10 +96,16 @@ int Artifacts::end(RunScene& scene, int exit_code) {
   return exit_code;
 }
 
-// What a command of ours prints.
+// What a command of ours prints. Of an emulator that does not answer we know what it would print.
 void Artifacts::write_output(RunScene& scene, const char* name,
                              std::vector<std::string> words) const {
   const std::string path = options_.artifacts + "/" + name;
+  if (const std::string silence = scene.silence.look(); !silence.empty()) {
+    const nlohmann::ordered_json failure{
+        {"command", words[0]}, {"error", silence}, {"exit_code", kFailed}};
+    std::ofstream(path) << failure.dump() << "\n";
+    return;
+  }
   const control::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   if (!file) return;
   const pid_t pid = start_own_command({std::move(words), scene.dir, file.get(), -1, {}});

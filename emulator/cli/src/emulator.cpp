@@ -146,10 +146,11 @@ Outcome<control::Done> check_devices(const settings::Settings& settings,
 
 // The end of the connection is the end of the emulator; what it answers before may be in the words
 // of another version.
-Outcome<control::Done> end_emulator(control::Channel& channel, const std::string& which) {
+Outcome<control::Done> end_emulator(control::Channel& channel, const std::string& which,
+                                    int patience_ms = control::kDefaultTimeoutMs) {
   auto heard = channel.send(control::Down{}, 1);
   while (heard) {
-    const auto more = channel.receive(control::kDefaultTimeoutMs);
+    const auto more = channel.receive(patience_ms);
     if (!more) {
       heard = Failure<control::Error>{more.error()};
     } else if (more->type() == control::MessageType::kRefused) {
@@ -211,8 +212,9 @@ bool shares_numbers(const Emulator& emulator) {
   return static_cast<std::uint32_t>(peer.pid) == emulator.welcome.daemon_pid;
 }
 
-Outcome<control::Done> end_emulator(Emulator& emulator) {
-  return end_emulator(emulator.channel, "pid " + std::to_string(emulator.welcome.daemon_pid));
+Outcome<control::Done> end_emulator(Emulator& emulator, int patience_ms) {
+  return end_emulator(emulator.channel, "pid " + std::to_string(emulator.welcome.daemon_pid),
+                      patience_ms);
 }
 
 Outcome<control::Done> end_emulator_of_any_version(const std::string& runtime_dir) {

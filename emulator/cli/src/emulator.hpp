@@ -37,7 +37,8 @@ control::Outcome<Emulator> ensure_emulator(const std::string& runtime_dir, const
 bool shares_numbers(const Emulator& emulator);
 
 // Has it go down and waits for its end.
-control::Outcome<control::Done> end_emulator(Emulator& emulator);
+control::Outcome<control::Done> end_emulator(Emulator& emulator,
+                                             int patience_ms = control::kDefaultTimeoutMs);
 // The same of one that does not speak our version of the protocol.
 control::Outcome<control::Done> end_emulator_of_any_version(const std::string& runtime_dir);
 

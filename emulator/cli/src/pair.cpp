@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "command.hpp"
+#include "silent_emulator.hpp"
 #include "verbena/control/cm_messages.hpp"
 #include "verbena/control/status_messages.hpp"
 #include "verbena/link/clock.hpp"
@@ -126,6 +127,7 @@ bool Pair::has_worked_for_long(const std::set<pid_t>& server, TimeNs now) {
 }
 
 bool Pair::listens_by_rdma_cm(const std::set<pid_t>& server) {
+  if (is_stopped(emulator_)) return false;
   const auto listeners = emulator_.channel.call<control::CmListeners>(control::QueryCmListeners{});
   if (!listeners) return false;
   return std::ranges::any_of(listeners->processes, [&](std::uint32_t process) {
@@ -135,6 +137,7 @@ bool Pair::listens_by_rdma_cm(const std::set<pid_t>& server) {
 
 bool Pair::has_queue_pair(const std::set<pid_t>& server) {
   bool found = false;
+  if (is_stopped(emulator_)) return found;
   auto part = emulator_.channel.call<control::Resources>(control::QueryResources{});
   while (part) {
     for (const control::ContextResources& context : part->contexts) {

@@ -104,8 +104,8 @@ Outcome<PrivateEmulator> start_private_emulator(const std::string& name, const P
   }
 }
 
-Outcome<Done> end_private_emulator(PrivateEmulator& own) {
-  const auto ended = end_emulator(own.emulator);
+Outcome<Done> end_private_emulator(PrivateEmulator& own, int patience_ms) {
+  const auto ended = end_emulator(own.emulator, patience_ms);
   if (!ended) return ended;
   // Somebody may have begun another one of this name by now.
   const control::UniqueFd lock(

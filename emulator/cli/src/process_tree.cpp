@@ -55,10 +55,6 @@ std::optional<Process> parse_stat(const std::string& stat) {
   return process;
 }
 
-std::optional<Process> process_of(pid_t pid) {
-  return parse_stat(text_of("/proc/" + std::to_string(pid) + "/stat"));
-}
-
 // The names below a folder that are numbers.
 std::vector<long> numbers_in(const std::string& folder) {
   std::vector<long> numbers;
@@ -104,6 +100,10 @@ bool table_has_listener(const std::string& path, const std::set<std::string>& in
 }
 
 }  // namespace
+
+std::optional<Process> process_of(pid_t pid) {
+  return parse_stat(text_of("/proc/" + std::to_string(pid) + "/stat"));
+}
 
 std::vector<Process> descendants_of(pid_t root, const std::set<pid_t>& strangers) {
   std::vector<Process> all;

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ struct Process {
 
   bool has_ended() const { return state == 'Z' || state == 'X'; }
 };
+
+// Nothing: there is none of this number.
+std::optional<Process> process_of(pid_t pid);
 
 // All that `root` has started and that these have started, `root` left out, and also those of
 // which only the exit code is left. Without `strangers` and what is below them.

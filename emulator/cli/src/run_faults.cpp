@@ -69,7 +69,9 @@ Outcome<control::Done> RunFaults::begin(RunScene& scene) {
 // In the order in which they were named.
 int RunFaults::end(RunScene& scene, int exit_code) {
   if (change_.rules.empty()) return exit_code;
-  const auto rules = read_rules(scene.emulator);
+  const std::string silence = scene.silence.look();
+  const auto rules = silence.empty() ? read_rules(scene.emulator)
+                                     : Outcome<std::vector<RuleCount>>(control::fail(EIO, silence));
   if (!rules && std::ranges::any_of(change_.rules, kills_the_emulator)) {
     const bool has_others = change_.rules.size() > 1;
     complain("the emulator was killed, as a rule asked" +

@@ -6,6 +6,7 @@
 
 #include "children.hpp"
 #include "emulator.hpp"
+#include "silent_emulator.hpp"
 #include "verbena/control/error.hpp"
 
 namespace verbena::cli {
@@ -15,6 +16,7 @@ struct RunScene {
   Emulator& emulator;
   const std::string& dir;  // of the emulator
   Children& children;
+  Silence& silence;           // the emulator's
   bool is_timed_out = false;  // --timeout has ended the programs
 };
 

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,11 +19,11 @@
 #include "run_faults.hpp"
 #include "run_part.hpp"
 #include "side_output.hpp"
-#include "status_parts.hpp"
-#include "text.hpp"
+#include "silent_emulator.hpp"
 #include "time_limit.hpp"
 #include "verbena/control/runtime_dir.hpp"
 #include "verbena/link/clock.hpp"
+#include "waits_at_time_limit.hpp"
 
 namespace verbena::cli {
 namespace {
@@ -34,6 +33,8 @@ using control::Error;
 using control::Outcome;
 
 constexpr TimeNs kSilentNs = 3'000'000'000;
+// An emulator that has not answered before may end all the same.
+constexpr int kSilentPatienceMs = 1'000;
 
 // What the program has left behind, once, after a while: nobody shall wonder why we do not end.
 class LeftBehind {
@@ -96,72 +97,8 @@ struct RunWork {
   }
 };
 
-// The programs of the run among those that the emulator knows. One outside of our container has
-// other numbers for them: there their names must do.
-class Ours {
- public:
-  explicit Ours(const RunScene& scene) : is_by_name_(!shares_numbers(scene.emulator)) {
-    for (const Process& process : scene.children.living()) {
-      numbers_.insert(static_cast<std::uint32_t>(process.pid));
-      names_.insert(process.name);
-    }
-  }
-  bool has(const Wait& wait) const {
-    return is_by_name_ ? names_.contains(wait.program) : numbers_.contains(wait.pid);
-  }
-
- private:
-  const bool is_by_name_;
-  std::set<std::uint32_t> numbers_;
-  std::set<std::string> names_;
-};
-
-// What the run's own programs wait for when the time is up: people ask for a time limit because of
-// programs that hang.
-class WaitsAtTimeLimit {
- public:
-  WaitsAtTimeLimit(const RunOptions& options, RunScene& scene) : options_(options), scene_(scene) {}
-
-  // Before they are ended. False: the emulator does not answer.
-  bool look() {
-    const auto waits = read_waits(scene_.emulator);
-    if (!waits) return false;
-    const Ours ours(scene_);
-    for (const Wait& wait : *waits) {
-      knows_programs_ = knows_programs_ || ours.has(wait);
-      const bool is_told = wait.pid == 0 ? options_.is_private : ours.has(wait);
-      if (is_told) texts_.push_back(text_of(wait));
-    }
-    has_looked_ = true;
-    return true;
-  }
-
-  // Afterwards: whoever reads our words slowly shall not hold up the end of the programs.
-  void tell(std::FILE* explanations) const {
-    if (!has_looked_) return;
-    if (!knows_programs_) {
-      complain("none of its programs had a device open when the time was up");
-      return;
-    }
-    complain("what the programs waited for when the time was up:");
-    for (const std::string& text : texts_) {
-      complain(text);
-      if (explanations != nullptr) std::fprintf(explanations, "verbena: %s\n", text.c_str());
-    }
-  }
-
- private:
-  const RunOptions& options_;
-  RunScene& scene_;
-  std::vector<std::string> texts_;
-  bool has_looked_ = false;
-  bool knows_programs_ = false;
-};
-
 int run_programs(const RunOptions& options, RunScene& scene, RunWork& work) {
-  WaitsAtTimeLimit waits(options, scene);
   TimeLimit limit(scene.children, options.time_limit_ns, [&] {
-    if (!waits.look()) return;
     for (const auto& part : work.parts) part->time_is_up(scene);
   });
   SideOutput output(work.explanations);
@@ -173,10 +110,7 @@ int run_programs(const RunOptions& options, RunScene& scene, RunWork& work) {
     complain("what is left cannot be ended: it belongs to another user");
   }
   scene.is_timed_out = limit.is_exceeded();
-  if (!scene.is_timed_out) return code;
-  waits.tell(work.explanations);
-  return complain("it took longer than " + duration_text(*options.time_limit_ns) + " and was ended",
-                  kTimedOut);
+  return code;
 }
 
 // The emulator of the run, until its end.
@@ -196,10 +130,15 @@ class RunEmulator {
   }
   Emulator& emulator() { return reached_.emulator; }
   const std::string& dir() const { return reached_.dir; }
+  // Ours, which shall end, if somebody has stopped it.
+  void let_go_on() {
+    if (is_private_) cli::let_go_on(reached_.emulator);
+  }
   // The connection has kept it until now.
-  int end(int exit_code) {
+  int end(int exit_code, bool is_silent = false) {
     if (!is_private_) return exit_code;
-    const auto ended = end_private_emulator(reached_);
+    const auto ended =
+        end_private_emulator(reached_, is_silent ? kSilentPatienceMs : control::kDefaultTimeoutMs);
     if (ended) return exit_code;
     complain(ended.error().text);
     return exit_code != 0 ? exit_code : kRunFailed;
@@ -232,6 +171,10 @@ Outcome<RunWork> work_of(RunOptions& options) {
     options.is_seed_chosen_here = faults->is_seed_chosen_here();
     work.parts.push_back(std::make_unique<RunFaults>(std::move(*faults)));
   }
+  // The last one, which looks last and speaks first.
+  if (options.time_limit_ns) {
+    work.parts.push_back(std::make_unique<WaitsAtTimeLimit>(options, work.explanations));
+  }
   return work;
 }
 
@@ -252,7 +195,8 @@ int supervised_run(RunOptions options, const Parts& parts, const settings::Setti
   Children children(options.pair.empty() ? Children::Signals::kToFirst : Children::Signals::kToAll);
   auto own = RunEmulator::open(options, parts, settings);
   if (!own) return complain(own.error().text, kRunFailed);
-  RunScene scene{own->emulator(), own->dir(), children};
+  Silence silence(own->emulator());
+  RunScene scene{own->emulator(), own->dir(), children, silence};
   const auto environment = device_environment(parts, own->dir());
   const auto begun =
       environment ? work->begin(scene) : Outcome<Done>(Failure<Error>{environment.error()});
@@ -264,7 +208,9 @@ int supervised_run(RunOptions options, const Parts& parts, const settings::Setti
   set_program_environment(options, settings);
 
   int code = run_programs(options, scene, *work);
-  code = own->end(work->end(scene, code));
+  own->let_go_on();
+  code = work->end(scene, code);
+  code = own->end(code, !silence.look().empty());
   if (code != 0 && (options.is_seed_chosen_here || !options.artifacts.empty())) {
     complain("the same again: " + options.command_that_repeats());
   }

@@ -8,6 +8,7 @@ import shlex
 import signal
 import stat
 import subprocess
+import time
 
 import json_schema
 from run_case import RunCase
@@ -79,6 +80,40 @@ class Kept(RunCase):
             failure = json.loads(pathlib.Path(self.kept, name).read_text())
             self.assertEqual(json_schema.wrong(failure, json_schema.load("commands")), [])
             self.assertEqual((failure["command"], failure["exit_code"]), (command, 1))
+        self.nothing_is_left()
+
+    def test_a_killed_emulator_is_said_to_have_ended_once(self):
+        run = self.start("--private", "--timeout", "2", "--artifacts", self.kept, "--", "sh", "-c", "echo ready; exec sleep 1000")
+        run.stdout.readline()
+        [daemon] = self.daemons()
+        os.kill(daemon, signal.SIGKILL)
+        done = self.finish(run)
+        self.assertEqual(done.returncode, 124)
+        ended = f"the emulator (pid {daemon}) has ended"
+        said = done.stderr.splitlines()
+        self.assertEqual(said[0], f"verbena: {ended}: nobody can say what the programs waited for")
+        self.assertRegex(said[1], r"^verbena: the programs when the time was up: sleep\[\d+\]$")
+        self.assertEqual(said[2:4], ["verbena: it took longer than 2s and was ended",
+                                     f"verbena: neither status nor events are kept: {ended}"])
+        self.assertNotIn("start one with", done.stderr)
+        self.run_json("status-at-timeout.json")
+        self.nothing_is_left()
+
+    def test_a_stopped_emulator_holds_nothing_up(self):
+        """And what it knows is kept after all: once the programs have ended it goes on, since it shall end as well."""
+        run = self.start("--private", "--timeout", "2", "--artifacts", self.kept, "--", "sh", "-c", "echo ready; exec sleep 1000")
+        run.stdout.readline()
+        [daemon] = self.daemons()
+        os.kill(daemon, signal.SIGSTOP)
+        begun = time.monotonic()
+        done = self.finish(run)
+        self.assertLess(time.monotonic() - begun, 9)
+        self.assertEqual(done.returncode, 124)
+        said = done.stderr.splitlines()
+        self.assertEqual(said[0], f"verbena: the emulator (pid {daemon}) is stopped: nobody can say what the programs waited for")
+        self.assertEqual(said[2], "verbena: it took longer than 2s and was ended")
+        self.assertTrue(self.run_json("status-at-timeout.json")["timed_out"])
+        self.assertEqual(json.loads(pathlib.Path(self.kept, "status.json").read_text())["pid"], daemon)
         self.nothing_is_left()
 
     def test_whoever_may_read_one_may_read_all(self):

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Finds out whether the emulator answers. It may have ended, be stopped, or get no processor, and a
+// run that must end shall not wait for each of its answers in vain.
+#pragma once
+
+#include <string>
+
+#include "emulator.hpp"
+
+namespace verbena::cli {
+
+class Silence {
+ public:
+  explicit Silence(Emulator& emulator) : emulator_(emulator) {}
+
+  // Returns why the emulator cannot be asked now ("the emulator (pid 12) is stopped"), or an empty
+  // text if it answers. Waits for an answer for some seconds, and for an emulator that is stopped
+  // not at all. If no answer comes, it does not ask again.
+  std::string look();
+
+ private:
+  Emulator& emulator_;
+  std::string lasting_;
+};
+
+// Whether somebody has stopped it (SIGSTOP, a debugger).
+bool is_stopped(const Emulator& emulator);
+
+// Continues an emulator that is stopped, unless a debugger holds it.
+void let_go_on(const Emulator& emulator);
+
+}  // namespace verbena::cli
