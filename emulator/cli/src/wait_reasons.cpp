@@ -86,8 +86,7 @@ class Reasons {
                                [](const CmIdStatus& id) { return id.unread_events != 0; });
   }
 
-  // While an event is not read it is the reason, and the states are those that it tells of. A UD ID
-  // stays CONNECT when it is connected.
+  // While an event is not read it is the reason, and the states are those that it tells of.
   std::optional<Reason> reason_of_id(const CmIdStatus& id) const {
     if (has_events()) return std::nullopt;
     const std::string& state = id.state;
@@ -100,7 +99,10 @@ class Reasons {
     if (state == "ADDR_QUERY") return waits("rdma_resolve_addr" + to + " has no answer yet");
     if (state == "ADDR_RESOLVED") return waits("rdma_resolve_route" + to + " was not called yet");
     if (state == "ROUTE_RESOLVED") return waits("rdma_connect" + to + " was not called yet");
-    if (state == "CONNECT" && id.port_space != "UDP") {
+    if (state == "CONNECT" && (id.port_space == "UDP" || id.port_space == "IPOIB")) {
+      return waits("rdma_connect" + to + " has no answer yet (a SIDR request)");
+    }
+    if (state == "CONNECT") {
       return waits("its connection" + to + " by rdma_cm is not complete");
     }
     if (state == "FAILED") {

@@ -308,7 +308,8 @@ int RdmaCm::accept_ud(TimeNs now, RdmaId& id, const ConnParam& param, const Ece&
   const std::optional<SidrRep> rep = sidr_rep_of(id, param, ece);
   if (!rep) return EINVAL;
   if (param.qkey != 0) id.qkey = param.qkey;
-  return agent_.send_sidr_rep(now, id.comm, *rep, ece.option) ? 0 : EINVAL;
+  id.is_accepted = agent_.send_sidr_rep(now, id.comm, *rep, ece.option);
+  return id.is_accepted ? 0 : EINVAL;
 }
 
 int RdmaCm::reject(TimeNs now, ChannelId channel, IdHandle handle, std::uint8_t reason,

@@ -202,7 +202,8 @@ void RdmaCm::on_sidr_response(RdmaId& id, const CmEvent& cause) {
   std::optional<AhAttr> ah;
   if (const PortInfo* port = ports_.find(*id.device)) ah = ah_of(path_of(id, *port), *port);
   const RdmaEvent event = sidr_response_event(cause, ah);
-  if (event.type == RdmaEventType::kEstablished) id.qkey = std::get<UdParam>(event.param).qkey;
+  id.is_accepted = event.type == RdmaEventType::kEstablished;
+  if (id.is_accepted) id.qkey = std::get<UdParam>(event.param).qkey;
   post(id, event);
 }
 

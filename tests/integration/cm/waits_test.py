@@ -54,6 +54,35 @@ class Waits(RdmaCmCase):
         client.expect(REJECTED)
         self.says("its connection to 127.0.0.1:7174 by rdma_cm was not made: rejected, or not answered")
 
+    def test_a_datagram_request_that_is_not_answered(self):
+        """Of UD (SIDR): until the answer, and not afterwards."""
+        for accepts in (False, True):
+            server, client = self.channel(), self.channel()
+            listener = server.create(1, PS_UDP)
+            server.bind(listener, "0.0.0.0", 7174)
+            server.listen(listener)
+            active = client.create(10, PS_UDP)
+            client.resolve_addr(active, "127.0.0.1", 7174)
+            client.expect(ADDR_RESOLVED)
+            client.resolve_route(active)
+            client.expect(ROUTE_RESOLVED)
+            client.connect(active, 0x4001)
+            passive = server.expect(CONNECT_REQUEST).id
+            requested, asked = self.waits()
+            self.assertEqual(asked, "rdma_connect to 127.0.0.1:7174 has no answer yet (a SIDR request)")
+            self.assertRegex(requested, r"^a request for a connection from 127\.\S+:\d+ was neither accepted nor rejected$")
+            if accepts:
+                server.accept(passive, 20, 0x8001)
+                client.expect(ESTABLISHED)
+                self.says()
+            else:
+                server.reject(passive)
+                client.expect(UNREACHABLE)
+                self.says("its connection to 127.0.0.1:7174 by rdma_cm was not made: rejected, or not answered")
+            for id_ in (passive, listener):
+                server.destroy(id_)
+            client.destroy(active)
+
     def test_the_next_call(self):
         client = self.channel()
         id_ = client.create(1)

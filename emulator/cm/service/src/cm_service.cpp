@@ -110,7 +110,8 @@ std::vector<fabric::CmIdStatus> CmService::cm_ids_behind(std::uint32_t number, s
   for (const cm::ChannelId channel : channels) settle(channel);
   std::vector<fabric::CmIdStatus> all;
   for (const cm::RdmaId* id : cm_.ids_behind(number, most)) {
-    fabric::CmIdStatus& status = all.emplace_back(status_of(*id, cm_.agent().connection(id->comm)));
+    fabric::CmIdStatus& status = all.emplace_back(
+        status_of(*id, cm_.agent().connection(id->comm), cm_.agent().sidr(id->comm)));
     const auto open = channels_.find(id->channel);
     if (open != channels_.end()) status.owner = open->second.client;
     if (id->device) status.device = fabric_.ports()[FabricPorts::port_of(*id->device)]->info().name;

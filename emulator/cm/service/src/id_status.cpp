@@ -26,15 +26,25 @@ bool is_over(const cm::Connection* connection) {
          connection->state() == cm::ConnectionState::kTimewait;
 }
 
-// A UD ID has no connection, so it stays CONNECT after the answer.
-const char* state_while_connecting(const cm::RdmaId& id, const cm::Connection* connection) {
+// A UD ID has no connection, but a request that is answered or not.
+const char* state_of_ud(const cm::RdmaId& id, const cm::SidrExchange* exchange) {
+  using State = cm::SidrExchange::State;
+  if (id.is_accepted) return "CONNECTED";
+  if (exchange != nullptr && exchange->state() == State::kReqSent) return "CONNECT";
+  if (exchange != nullptr && exchange->state() == State::kReqReceived) return "REQUEST";
+  return id.uid == 0 ? "REJECTED" : "FAILED";
+}
+
+const char* state_while_connecting(const cm::RdmaId& id, const cm::Connection* connection,
+                                   const cm::SidrExchange* exchange) {
+  if (id.is_ud()) return state_of_ud(id, exchange);
   const bool is_request = id.uid == 0;
-  if (id.is_ud()) return is_request ? "REQUEST" : "CONNECT";
   if (is_over(connection)) return is_request ? "REJECTED" : "FAILED";
   return is_request ? "REQUEST" : state_of(*connection);
 }
 
-const char* state_of(const cm::RdmaId& id, const cm::Connection* connection) {
+const char* state_of(const cm::RdmaId& id, const cm::Connection* connection,
+                     const cm::SidrExchange* exchange) {
   switch (id.state) {
     case cm::IdState::kIdle:
       return "IDLE";
@@ -49,7 +59,7 @@ const char* state_of(const cm::RdmaId& id, const cm::Connection* connection) {
     case cm::IdState::kListening:
       return "LISTEN";
     case cm::IdState::kConnecting:
-      return state_while_connecting(id, connection);
+      return state_while_connecting(id, connection, exchange);
     case cm::IdState::kDisconnected:
       return "DISCONNECTED";
   }
@@ -131,10 +141,11 @@ control::CmIdResource resource_of(const cm::RdmaId& id) {
 
 }  // namespace
 
-fabric::CmIdStatus status_of(const cm::RdmaId& id, const cm::Connection* connection) {
+fabric::CmIdStatus status_of(const cm::RdmaId& id, const cm::Connection* connection,
+                             const cm::SidrExchange* exchange) {
   fabric::CmIdStatus status;
   status.number = id.handle;
-  status.state = state_of(id, connection);
+  status.state = state_of(id, connection, exchange);
   status.port_space = name_of(id.space);
   status.source = text_of(id.source);
   status.destination = text_of(id.destination);

@@ -47,6 +47,7 @@ struct RdmaId {
   std::uint32_t starting_psn = 0;
   std::uint32_t qp_num = 0;
   std::uint32_t qkey = 0;
+  bool is_accepted = false;  // of UD: by its program, or by the peer
   bool srq = false;
   bool holds_port = false;
   bool reuse_address = false;

@@ -4,12 +4,14 @@
 
 #include "verbena/cm/connection.hpp"
 #include "verbena/cm/rdma_id.hpp"
+#include "verbena/cm/sidr_exchange.hpp"
 #include "verbena/fabric/extension.hpp"
 
 namespace verbena::cm_service {
 
-// Leaves out owner, device and events, which the ID does not know. `connection` is null if it has
-// none.
-fabric::CmIdStatus status_of(const cm::RdmaId& id, const cm::Connection* connection);
+// Leaves out owner, device and events, which the ID does not know. `connection`, and `exchange` of
+// an ID of UD, are null if it has none.
+fabric::CmIdStatus status_of(const cm::RdmaId& id, const cm::Connection* connection,
+                             const cm::SidrExchange* exchange);
 
 }  // namespace verbena::cm_service
