@@ -97,10 +97,13 @@ int destroy_id(Call& c) {
   if (!load_at_least(c.body, offsetof(rdma_ucm_destroy_id, reserved), cmd)) return EINVAL;
   rdma_ucm_destroy_id_resp resp{};
   if (c.room < sizeof resp) return ENOSPC;
+  const std::uint64_t uid = c.cm.uid_of(c.channel, cmd.id);
   if (const int error =
           c.cm.destroy_id(c.now, c.channel, cmd.id, resp.events_reported, c.reply.withdrawn)) {
     return error;
   }
+  c.reply.destroyed_uid = uid;
+  c.reply.destroyed_events = resp.events_reported;
   return c.answer(cmd.response, resp);
 }
 

@@ -106,8 +106,23 @@ ordered_json srq_json(const control::SrqStatus& srq) {
   };
 }
 
+ordered_json destroy_json(const control::WaitingDestroy& destroy) {
+  return {
+      {"call", destroy.call},
+      {"acknowledges", destroy.acknowledges},
+      {"number", number_or_null(destroy.number)},
+      {"events", destroy.events},
+      {"missing", number_or_null(destroy.missing)},
+  };
+}
+
 ordered_json context_json(const ContextStatus& context) {
   const control::ResourceCounts& n = context.first.counts;
+  ordered_json destroys = ordered_json::array();
+  for (const control::WaitingDestroy& destroy : context.first.destroys) {
+    if (destroys.size() == control::StatusReport::kDestroysMost) break;  // it is not believed
+    destroys.push_back(destroy_json(destroy));
+  }
   return {
       {"slot", context.slot},
       {"extra_slots", context.extra_slots},
@@ -116,6 +131,7 @@ ordered_json context_json(const ContextStatus& context) {
       {"responding", context.responds},
       {"further_engine", n.contexts == 0},
       {"resources", {{"pd", n.pds}, {"cq", n.cqs}, {"qp", n.qps}, {"mr", n.mrs}, {"srq", n.srqs}}},
+      {"waiting_destroys", destroys},
   };
 }
 

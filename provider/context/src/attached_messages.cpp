@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Handles the daemon's messages to an engine, all under the client's lock.
+#include <dlfcn.h>
+
+#include <array>
 #include <cerrno>
 #include <utility>
+#include <vector>
 
 #include "verbena/base/short_text.hpp"
 #include "verbena/context/attached_engine.hpp"
@@ -11,6 +15,7 @@
 #include "verbena/control/event_messages.hpp"
 #include "verbena/control/peer_messages.hpp"
 #include "verbena/control/status_messages.hpp"
+#include "verbena/control/waiting_destroys.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbena/report/explain.hpp"
 
@@ -122,6 +127,25 @@ void AttachedEngine::find_queue_pair(const control::FindQueuePair& question) {
   client_.tell(answer);
 }
 
+// Those of the context, and those of librdmacm, which are the process's.
+std::vector<control::WaitingDestroy> AttachedEngine::waiting_destroys() {
+  constexpr std::size_t kMost = control::StatusReport::kDestroysMost;
+  std::vector<control::WaitingDestroy> all;
+  for (const MissingAcks& acks : owner_.events().ack_waits().waiting(kMost)) {
+    all.push_back(
+        {acks.verbs.waits, acks.verbs.acknowledges, acks.number, acks.delivered, acks.missing});
+  }
+  static auto* const find = reinterpret_cast<control::FindWaitingDestroys*>(
+      ::dlsym(RTLD_DEFAULT, control::kFindWaitingDestroys));
+  if (find == nullptr) return all;
+  std::array<std::uint32_t, kMost> events{};
+  const std::size_t count = find(events.data(), kMost - all.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    all.push_back({"rdma_destroy_id", "rdma_ack_cm_event", 0, events[i], 0});
+  }
+  return all;
+}
+
 void AttachedEngine::report_status(const control::StatusRequest& request, std::uint32_t sequence) {
   control::StatusReport report = status_report(request, engine_->device(), engine_->links().peers(),
                                                is_first_ ? &owner_.exports() : nullptr);
@@ -131,6 +155,7 @@ void AttachedEngine::report_status(const control::StatusRequest& request, std::u
   report.counts.mrs = counts_.mrs;
   report.counts.srqs = counts_.srqs;
   report.counts.contexts = is_first_ ? 1 : 0;
+  if (is_first_) report.destroys = waiting_destroys();
   client_.answer(report, sequence);
 }
 

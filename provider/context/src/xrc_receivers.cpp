@@ -58,7 +58,8 @@ std::unique_ptr<Qp> new_handle(Context& context, Xrcd& xrcd, std::uint32_t numbe
 
 void end_handle(Qp& handle) {
   ibv_qp& q = handle.abi.qp;
-  handle.context.events().end_of("ibv_destroy_qp", q, q.events_completed, handle.async_events);
+  handle.context.events().end_of("ibv_destroy_qp", q, q.qp_num, q.events_completed,
+                                 handle.async_events);
   handle.xrcd->users.remove();
   bury(handle);
 }

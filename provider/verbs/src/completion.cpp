@@ -72,10 +72,16 @@ int destroy_cq(ibv_cq* c) noexcept {
     cq.context.first().engine().await_announcements();
     cq.completion_events -= static_cast<std::uint32_t>(
         cq.channel->pipe.withdraw(reinterpret_cast<std::uintptr_t>(c), sizeof(CompletionEvent)));
-    await_acks({"ibv_destroy_cq", "ibv_get_cq_event", "ibv_ack_cq_events"}, *c,
-               c->comp_events_completed, cq.completion_events);
+    cq.context.events().ack_waits().await(
+        {{"ibv_destroy_cq", "ibv_get_cq_event", "ibv_ack_cq_events"},
+         c->handle,
+         &c->mutex,
+         &c->cond,
+         &c->comp_events_completed,
+         cq.completion_events});
   }
-  cq.context.events().end_of("ibv_destroy_cq", *c, c->async_events_completed, cq.async_events);
+  cq.context.events().end_of("ibv_destroy_cq", *c, c->handle, c->async_events_completed,
+                             cq.async_events);
   cq.context.exports().completion_queues.remove(c->handle);
   --cq.context.counts().cqs;
   bury(cq);

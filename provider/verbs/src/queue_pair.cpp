@@ -244,7 +244,7 @@ int destroy_qp(ibv_qp* q) noexcept {
   qp.engine.flush_acks();
   qp.engine.device().destroy_qp(qp.pair);
   qp.pair = nullptr;
-  qp.context.events().end_of("ibv_destroy_qp", *q, q->events_completed, qp.async_events);
+  qp.context.events().end_of("ibv_destroy_qp", *q, q->qp_num, q->events_completed, qp.async_events);
   count_parts(qp, false);
   --qp.home.counts().qps;
   bury(qp);

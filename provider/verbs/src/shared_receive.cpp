@@ -211,7 +211,8 @@ int destroy_srq(ibv_srq* s) noexcept {
     srq.context.device().remove_shared(srq.shared);
     srq.xrcd->users.remove();
   }
-  srq.context.events().end_of("ibv_destroy_srq", *s, s->events_completed, srq.async_events);
+  srq.context.events().end_of("ibv_destroy_srq", *s, s->handle, s->events_completed,
+                              srq.async_events);
   give_back(srq);
   bury(srq);
   return 0;

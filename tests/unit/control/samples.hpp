@@ -84,6 +84,7 @@ inline void fill(Relayed& m) {
 }
 inline void fill(StatusReport& m) {
   m.counts = {1, 2, 3, 4, 5, 0};
+  m.destroys = {{"ibv_destroy_qp", "ibv_ack_async_event", 7, 3, 2}};
   m.qps = {false, {sample_qp(), sample_qp()}};
   m.cqs = {true, {{3, 63, 2, 5, CqArmed::kForAny, true, true, 12, 1, 2}}};
   m.srqs = {false, {{0x80200001, 0, 7, 4, 3}}};

@@ -177,6 +177,8 @@ void CmService::execute(fabric::ClientId client, const control::Incoming& messag
   reply.code = static_cast<std::uint32_t>(done.error);
   reply.response_address = done.response_address;
   reply.response = std::move(done.response);
+  reply.destroyed_at = done.destroyed_uid;
+  reply.destroyed_events = done.destroyed_events;
   if (done.withdrawn > 0) {
     const bool migrated = request->other != 0;
     reply.withdrawn = take_back(migrated ? request->other : request->channel);

@@ -13,6 +13,7 @@
 
 #include "paths/discovery.hpp"
 #include "rdma_cm/cm_connection.hpp"
+#include "rdma_cm/destroyed_ids.hpp"
 #include "rdma_cm/event_pages.hpp"
 #include "rdma_cm/failing_calls.hpp"
 #include "rdma_cm/program_memory.hpp"
@@ -114,6 +115,9 @@ int execute(int fd, const RdmaCmRequest& request, control::CmCommand& command) {
   if (reply->code != 0) {
     explain_cm_refusal(command.command, static_cast<int>(reply->code));
     return static_cast<int>(reply->code);
+  }
+  if (reply->destroyed_events != 0) {
+    destroyed_ids::note(reply->destroyed_at, reply->destroyed_events);
   }
   if (request.is_get_event) explain_cm_event(command.channel, reply->response);
   return copy_out(reply->response_address, reply->response) ? 0 : EFAULT;

@@ -75,7 +75,13 @@ struct CmReply {
   // The number of CmEventReady messages to take off the channel (`other` for a migration) without a
   // fetch.
   std::uint32_t withdrawn = 0;
-  VERBENA_FIELDS { a(m.code, m.response_address, m.response, m.withdrawn); }
+  // Of DESTROY_ID: the program's name for the ID, which is where librdmacm has it, and how many of
+  // its events the program has read.
+  std::uint64_t destroyed_at = 0;
+  std::uint32_t destroyed_events = 0;
+  VERBENA_FIELDS {
+    a(m.code, m.response_address, m.response, m.withdrawn, m.destroyed_at, m.destroyed_events);
+  }
 };
 
 // Asks which processes wait for connections (rdma_listen). The daemon answers with CmListeners,

@@ -103,6 +103,18 @@ struct ResourceCounts {
   VERBENA_FIELDS { a(m.pds, m.cqs, m.qps, m.mrs, m.srqs, m.contexts); }
 };
 
+// A call that destroys an object and waits until the program has acknowledged those events of the
+// object that it got.
+struct WaitingDestroy {
+  std::string call;           // for example ibv_destroy_qp
+  std::string acknowledges;   // the call that it waits for, for example ibv_ack_async_event
+  std::uint32_t number = 0;   // the object's number; 0: it is not known
+  std::uint32_t events = 0;   // how many the program got
+  std::uint32_t missing = 0;  // how many of them are not acknowledged; 0: it is not known
+  bool operator==(const WaitingDestroy&) const = default;
+  VERBENA_FIELDS { a(m.call, m.acknowledges, m.number, m.events, m.missing); }
+};
+
 // Some objects of one kind. `last`: no more follow.
 template <typename Object>
 struct StatusPage {
@@ -117,11 +129,13 @@ struct StatusReport {
   // `most` of the first question, which goes to all contexts at once. Most contexts have no more
   // objects and are asked only once.
   static constexpr std::size_t kFirst = 16;
-  ResourceCounts counts;  // all objects of the context
+  static constexpr std::size_t kDestroysMost = 16;
+  ResourceCounts counts;                 // all objects of the context
+  std::vector<WaitingDestroy> destroys;  // at most kDestroysMost
   StatusPage<QpStatus> qps;
   StatusPage<CqStatus> cqs;
   StatusPage<SrqStatus> srqs;
-  VERBENA_MESSAGE(kStatusReport) { a(m.counts, m.qps, m.cqs, m.srqs); }
+  VERBENA_MESSAGE(kStatusReport) { a(m.counts, m.destroys, m.qps, m.cqs, m.srqs); }
 };
 
 struct StatusQuery {

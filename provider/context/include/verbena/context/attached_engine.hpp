@@ -87,6 +87,7 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   void on_port_message(control::Incoming&& message);
   void on_question(const control::Incoming& message);
   void find_queue_pair(const control::FindQueuePair& question);
+  std::vector<control::WaitingDestroy> waiting_destroys();
   void report_status(const control::StatusRequest& request, std::uint32_t sequence);
   void raise_event(const control::RaiseEvent& request, std::uint32_t sequence);
   Qpn queue_pair_at(std::uint32_t place);

@@ -26,16 +26,22 @@ class ProgramEvents {
             std::atomic<std::uint32_t>* delivered) noexcept;
   // Called before an object goes, for `verb`, which waits. Takes back the object's unread events,
   // and waits until the application has acknowledged the others. In a forked child they are the
-  // parent's.
+  // parent's. `number` is the object's.
   template <typename Object>
-  void end_of(const char* verb, Object& object, const std::uint32_t& acknowledged,
-              std::atomic<std::uint32_t>& delivered) noexcept {
+  void end_of(const char* verb, Object& object, std::uint32_t number,
+              const std::uint32_t& acknowledged, std::atomic<std::uint32_t>& delivered) noexcept {
     if (delivered == 0 || pipe_.is_abandoned()) return;
     delivered -= static_cast<std::uint32_t>(
         pipe_.withdraw(reinterpret_cast<std::uintptr_t>(&object), sizeof(AsynchronousEvent)));
-    await_acks({verb, "ibv_get_async_event", "ibv_ack_async_event"}, object, acknowledged,
-               delivered);
+    ack_waits_.await({{verb, "ibv_get_async_event", "ibv_ack_async_event"},
+                      number,
+                      &object.mutex,
+                      &object.cond,
+                      &acknowledged,
+                      delivered});
   }
+  // Who waits for acknowledgements: of these events, and of those of completion queues.
+  AckWaits& ack_waits() noexcept { return ack_waits_; }
   // The application has read an event: there may be room for the next.
   void note_read() noexcept { pipe_.fill(); }
   // Raises the event of a work queue, for `verbena event` only.
@@ -47,6 +53,7 @@ class ProgramEvents {
  private:
   ibv_context& context_;
   EventPipe pipe_;
+  AckWaits ack_waits_;
   int own_fd_ = -1;  // our descriptor, which libibverbs has replaced
   // Programs look into the work queue that an event names, and acknowledge the event by it. This
   // device makes no work queues (ibv_create_wq), so this one serves.

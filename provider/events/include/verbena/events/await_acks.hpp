@@ -5,8 +5,11 @@
 
 #include <pthread.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <ctime>
+#include <mutex>
+#include <vector>
 
 #include "verbena/report/explain.hpp"
 
@@ -19,26 +22,39 @@ struct AckVerbs {
   const char* acknowledges;
 };
 
-// Waits until the application has acknowledged the events that it got, and explains the wait after
-// a second. `delivered` does not grow any more, because nothing refers to the object.
-template <typename Object>
-void await_acks(const AckVerbs& verbs, Object& object, const std::uint32_t& acknowledged,
-                std::uint32_t delivered) {
-  ::pthread_mutex_lock(&object.mutex);
-  if (acknowledged != delivered) {
-    timespec soon{};
-    (void)::clock_gettime(CLOCK_REALTIME, &soon);
-    ++soon.tv_sec;
-    while (acknowledged != delivered &&
-           ::pthread_cond_timedwait(&object.cond, &object.mutex, &soon) == 0) {
-    }
-    if (acknowledged != delivered) {
-      explain("%s waits: %s has given %u events of this object, %s has acknowledged %u",
-              verbs.waits, verbs.gives, delivered, verbs.acknowledges, acknowledged);
-    }
-  }
-  while (acknowledged != delivered) ::pthread_cond_wait(&object.cond, &object.mutex);
-  ::pthread_mutex_unlock(&object.mutex);
-}
+// An object that a verb is about to destroy. libibverbs counts its acknowledged events under the
+// mutex, and wakes those who wait at the condition variable.
+struct AwaitedAcks {
+  AckVerbs verbs;
+  std::uint32_t number;
+  pthread_mutex_t* mutex;
+  pthread_cond_t* cond;
+  const std::uint32_t* acknowledged;
+  std::uint32_t delivered;
+  AwaitedAcks* next = nullptr;  // in the list of AckWaits
+};
+
+// What a verb waits for at this moment.
+struct MissingAcks {
+  AckVerbs verbs;
+  std::uint32_t number;
+  std::uint32_t delivered;
+  std::uint32_t missing;
+};
+
+// Lists the verbs of a context that wait for acknowledgements, for people who ask what a program
+// that hangs waits for. Any thread.
+class AckWaits {
+ public:
+  // Waits until the application has acknowledged the events that it got, and explains the wait
+  // after a second. `delivered` does not grow any more, because nothing refers to the object.
+  void await(AwaitedAcks acks) noexcept;
+  // Returns what waits now, at most `most` of them.
+  std::vector<MissingAcks> waiting(std::size_t most);
+
+ private:
+  std::mutex lock_;
+  AwaitedAcks* first_ = nullptr;
+};
 
 }  // namespace verbena::provider
