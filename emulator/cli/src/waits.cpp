@@ -15,6 +15,12 @@ namespace {
 using control::StatusPart;
 using nlohmann::json;
 
+// Such packets are dropped where nothing is wrong: they have come twice, or will come again.
+bool is_normal(const std::string& reason) {
+  return reason == "duplicate_request" || reason == "psn_out_of_sequence" ||
+         reason == "response_to_nothing_outstanding" || reason == "own_multicast_blocked";
+}
+
 // Its port, and what it has dropped.
 std::vector<Wait> waits_of_device(const json& device) {
   std::vector<Wait> waits;
@@ -25,6 +31,7 @@ std::vector<Wait> waits_of_device(const json& device) {
   }
   std::string drops;
   for (const auto& [reason, count] : port["drops"].items()) {
+    if (is_normal(reason)) continue;
     drops += (drops.empty() ? "" : ", ") + count.dump() + " " + reason;
   }
   if (!drops.empty()) {
