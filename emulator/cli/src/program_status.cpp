@@ -55,11 +55,22 @@ CompletionQueueStatus read_completion_queue(const json& object) {
 CmIdStatus read_cm_id(const json& object) {
   CmIdStatus id;
   id.state = object["state"];
+  id.qpn = text_or_empty(object["qpn"]);
   id.port_space = object["port_space"];
   id.source = text_or_empty(object["source"]);
   id.destination = text_or_empty(object["destination"]);
   id.unread_events = object["unread_events"];
   return id;
+}
+
+WaitingDestroyStatus read_waiting_destroy(const json& object) {
+  WaitingDestroyStatus destroy;
+  destroy.call = object["call"];
+  destroy.acknowledges = object["acknowledges"];
+  destroy.number = number_or_zero(object["number"]);
+  destroy.events = object["events"];
+  destroy.missing = number_or_zero(object["missing"]);
+  return destroy;
 }
 
 }  // namespace verbena::cli

@@ -44,8 +44,20 @@ struct CompletionQueueStatus {
   std::uint32_t unacknowledged_events = 0;
 };
 
+// A call that waits until the program has acknowledged the events of what it destroys.
+struct WaitingDestroyStatus {
+  std::string call;
+  std::string acknowledges;
+  std::uint32_t context = 0;
+  std::uint32_t number = 0;   // 0: not known
+  std::uint32_t events = 0;   // that the program got
+  std::uint32_t missing = 0;  // of these; 0: not known how many
+  bool operator==(const WaitingDestroyStatus&) const = default;
+};
+
 struct CmIdStatus {
   std::string state;
+  std::string qpn;
   std::string port_space;
   std::string source;
   std::string destination;
@@ -64,10 +76,12 @@ struct ProgramStatus {
   std::vector<QueuePairStatus> qps;
   std::vector<CompletionQueueStatus> cqs;
   std::vector<CmIdStatus> ids;
+  std::vector<WaitingDestroyStatus> destroys;
 };
 
 QueuePairStatus read_queue_pair(const nlohmann::json& object);
 CompletionQueueStatus read_completion_queue(const nlohmann::json& object);
 CmIdStatus read_cm_id(const nlohmann::json& object);
+WaitingDestroyStatus read_waiting_destroy(const nlohmann::json& object);
 
 }  // namespace verbena::cli

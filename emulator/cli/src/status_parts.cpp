@@ -6,6 +6,7 @@
 #include <sstream>
 #include <thread>
 
+#include "verbena/control/journal_messages.hpp"
 #include "verbena/control/status_messages.hpp"
 
 namespace verbena::cli {
@@ -18,6 +19,26 @@ namespace {
 
 // A program that is at work posts or receives something meanwhile.
 constexpr std::chrono::milliseconds kBetweenLooks{100};
+
+// All that are kept.
+Outcome<control::Done> read_events(Emulator& emulator,
+                                   const std::function<void(const std::string&)>& take) {
+  auto page = emulator.channel.call<control::JournalText>(control::JournalQuery{});
+  for (; page;) {
+    take(page->text);
+    if (page->last) return control::Done{};
+    const auto in = emulator.channel.receive(control::kDefaultTimeoutMs);
+    if (!in) return Failure<Error>{in.error()};
+    page = control::decode<control::JournalText>(in->payload);
+  }
+  return Failure<Error>{page.error()};
+}
+
+// The time of day, in seconds.
+double clock() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
+}
 
 }  // namespace
 
@@ -65,6 +86,7 @@ Outcome<std::vector<Wait>> read_waits(Emulator& emulator) {
     read = look(now);
   }
   if (!read) return Failure<Error>{read.error()};
+  (void)read_events(emulator, [&](const std::string& lines) { now.take_events(lines, clock()); });
   return now.found(earlier);
 }
 

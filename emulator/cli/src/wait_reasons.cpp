@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <utility>
 
@@ -25,6 +26,18 @@ std::string counted(std::uint64_t count, const std::string& thing) {
 
 std::string is_or_are(std::uint64_t count) { return count == 1 ? " is" : " are"; }
 
+std::string hex(std::uint32_t number) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%06x", number);
+  return text;
+}
+
+// Null: there is none.
+const ProgramStatus* find_program(const Programs& programs, std::uint32_t pid) {
+  const auto found = std::ranges::find(programs, pid, [](const auto& p) { return p->pid; });
+  return found != programs.end() ? found->get() : nullptr;
+}
+
 // The queue pair at the other end, and whose it is.
 struct Peer {
   const ProgramStatus* program = nullptr;
@@ -33,15 +46,17 @@ struct Peer {
 
 class Reasons {
  public:
-  Reasons(const ProgramStatus& program, const Programs& now) : program_(program), now_(now) {}
+  Reasons(const ProgramStatus& program, const Surroundings& around)
+      : program_(program), around_(around) {}
 
   std::vector<std::string> find() {
+    tell_each(program_.destroys, &Reasons::reason_of_destroy, "waiting destroy call");
     tell_events();
     tell_each(program_.ids, &Reasons::reason_of_id, "rdma_cm ID");
-    const bool waits_for_connections = !said_.empty();
+    const bool is_explained = !said_.empty();
     tell_each(program_.cqs, &Reasons::reason_of_queue, "completion queue");
     tell_each(program_.qps, &Reasons::reason_of_pair, "queue pair");
-    if (!waits_for_connections && nothing_comes()) {
+    if (!is_explained && nothing_comes()) {
       said_.emplace_back(
           "nothing is outstanding and all completions were polled, so no completion will come; a "
           "request without IBV_SEND_SIGNALED leaves none");
@@ -79,6 +94,27 @@ class Reasons {
     if (unread == 0) return;
     said_.push_back(counted(unread, "event") + " of rdma_cm" + is_or_are(unread) +
                     " not read (rdma_get_cm_event)");
+  }
+
+  // A call that was not there at the first look has waited for no more than a moment.
+  std::optional<Reason> reason_of_destroy(const WaitingDestroyStatus& destroy) const {
+    const ProgramStatus* const before = find_program(around_.earlier, program_.pid);
+    if (before != nullptr && std::ranges::count(before->destroys, destroy) == 0) return {};
+    const std::string by = " (" + destroy.acknowledges + ")";
+    std::string object = "CQ " + std::to_string(destroy.number);
+    if (destroy.call == "ibv_destroy_qp") object = "QP " + hex(destroy.number);
+    if (destroy.call == "ibv_destroy_srq") object = "SRQ " + hex(destroy.number);
+    const std::string waits = destroy.call + " waits: ";
+    if (destroy.number != 0) {
+      return Reason{Weight::kBroken, waits + counted(destroy.missing, "event") + " of " + object +
+                                         is_or_are(destroy.missing) + " not acknowledged" + by};
+    }
+    if (destroy.events == 1) {
+      return Reason{Weight::kBroken,
+                    waits + "1 event of the ID was read and is not acknowledged" + by};
+    }
+    return Reason{Weight::kBroken, waits + "of " + counted(destroy.events, "event") +
+                                       " of the ID that were read not all are acknowledged" + by};
   }
 
   bool has_events() const {
@@ -163,18 +199,26 @@ class Reasons {
            " (ibv_req_notify_cq comes first, then a poll)";
   }
 
-  static std::optional<Reason> reason_of_acknowledgements(const CompletionQueueStatus& cq,
-                                                          const std::string& name) {
+  std::optional<Reason> reason_of_acknowledgements(const CompletionQueueStatus& cq,
+                                                   const std::string& name) const {
+    const auto is_destroyed = [&](const WaitingDestroyStatus& destroy) {
+      return destroy.call == "ibv_destroy_cq" && destroy.number == cq.number &&
+             destroy.context == cq.context;
+    };
     if (cq.unacknowledged_events == 0) return std::nullopt;
+    if (std::ranges::any_of(program_.destroys, is_destroyed)) return std::nullopt;
     return waits(counted(cq.unacknowledged_events, "event") + " of " + name +
                  is_or_are(cq.unacknowledged_events) +
-                 " not acknowledged (ibv_ack_cq_events): ibv_destroy_cq waits for that");
+                 " not acknowledged (ibv_ack_cq_events): ibv_destroy_cq would wait for that");
   }
 
   std::optional<Reason> reason_of_pair(const QueuePairStatus& qp) const {
     const std::string name = qp.type + " QP " + qp.qpn;
     const std::string in_state = name + " is in " + qp.state;
-    if (!qp.last_error.empty()) return Reason{Weight::kBroken, in_state + ": " + qp.last_error};
+    if (!qp.last_error.empty()) {
+      return Reason{Weight::kBroken,
+                    in_state + ": " + qp.last_error + why_moved(qp) + end_of_peer(qp)};
+    }
     if (qp.state == "ERR" || qp.state == "SQE") return Reason{Weight::kBroken, in_state};
     if (qp.state == "SQD") {
       return Reason{Weight::kNotReady, in_state + ": it sends nothing before RTS"};
@@ -186,6 +230,29 @@ class Reasons {
     if (qp.sends != 0) return reason_of_sends(qp, name);
     if (qp.receives != 0 && has_empty_receive_cq(qp)) return reason_of_receives(qp, name);
     return std::nullopt;
+  }
+
+  // librdmacm calls ibv_modify_qp on the program's behalf.
+  std::string why_moved(const QueuePairStatus& qp) const {
+    const bool is_by_verb = qp.last_error.starts_with("ibv_modify_qp moved it");
+    const bool has_id =
+        std::ranges::any_of(program_.ids, [&](const CmIdStatus& id) { return id.qpn == qp.qpn; });
+    if (!is_by_verb || !has_id) return "";
+    return ", as librdmacm does when a connection ends or is not made (rdma_disconnect)";
+  }
+
+  std::string end_of_peer(const QueuePairStatus& qp) const {
+    if (qp.peer_qpn.empty() || peer_of(qp).qp != nullptr) return "";
+    const Departures::Owner owner = owner_of_peer(qp);
+    return owner.end.empty() ? "" : "; its peer, " + text_of(owner) + ", " + owner.end;
+  }
+
+  Departures::Owner owner_of_peer(const QueuePairStatus& qp) const {
+    return around_.owner_of({qp.peer_qpn, qp.peer_address});
+  }
+
+  static std::string text_of(const Departures::Owner& owner) {
+    return owner.program + "[" + std::to_string(owner.pid) + "]";
   }
 
   Reason reason_of_sends(const QueuePairStatus& qp, const std::string& name) const {
@@ -226,15 +293,24 @@ class Reasons {
 
   // Of a program that does not answer nothing else is known.
   std::string name_of(const QueuePairStatus& qp, const Peer& peer) const {
-    if (peer.qp == nullptr) {
-      const bool do_all_answer =
-          std::ranges::all_of(now_, [](const auto& program) { return program->responds; });
-      return qp.peer_qpn + " at " + qp.peer_address + ", which no program " +
-             (do_all_answer ? "of this emulator has: it has ended, or the number is wrong"
-                            : "that answers has");
-    }
+    if (peer.qp == nullptr) return name_of_missing(qp);
     return qp.peer_qpn + " of " + peer.program->name + "[" + std::to_string(peer.program->pid) +
            "]";
+  }
+
+  std::string name_of_missing(const QueuePairStatus& qp) const {
+    const Departures::Owner owner = owner_of_peer(qp);
+    if (!owner.end.empty()) return qp.peer_qpn + " of " + text_of(owner) + ", which " + owner.end;
+    const ProgramStatus* const living =
+        owner.pid != 0 ? find_program(around_.now, owner.pid) : nullptr;
+    if (living != nullptr && living->responds && living->name == owner.program) {
+      return qp.peer_qpn + " of " + text_of(owner) + ", which has destroyed it";
+    }
+    const bool do_all_answer =
+        std::ranges::all_of(around_.now, [](const auto& program) { return program->responds; });
+    return qp.peer_qpn + " at " + qp.peer_address + ", which no program " +
+           (do_all_answer ? "of this emulator has: it has ended, or the number is wrong"
+                          : "that answers has");
   }
 
   // Whether the peer's state is why it takes and sends nothing.
@@ -260,7 +336,7 @@ class Reasons {
   // Numbers are those of one device; two may have the same.
   Peer peer_of(const QueuePairStatus& qp) const {
     Peer found;
-    for (const auto& program : now_) {
+    for (const auto& program : around_.now) {
       for (const QueuePairStatus& other : program->qps) {
         if (other.qpn != qp.peer_qpn) continue;
         if (other.peer_qpn == qp.qpn) return {program.get(), &other};
@@ -280,7 +356,7 @@ class Reasons {
   }
 
   const ProgramStatus& program_;
-  const Programs& now_;
+  const Surroundings& around_;
   std::vector<std::string> said_;
 };
 
@@ -291,25 +367,24 @@ bool has_moved(const QueuePairStatus& now, const QueuePairStatus& earlier) {
 }
 
 bool is_at_work(const ProgramStatus& now, const Programs& earlier) {
-  const auto then = std::ranges::find(earlier, now.pid, [](const auto& p) { return p->pid; });
-  if (then == earlier.end()) return false;
+  const ProgramStatus* const then = find_program(earlier, now.pid);
+  if (then == nullptr) return false;
   return std::ranges::any_of(now.qps, [&](const QueuePairStatus& qp) {
     const auto before =
-        std::ranges::find((*then)->qps, std::pair(qp.qpn, qp.device_address),
+        std::ranges::find(then->qps, std::pair(qp.qpn, qp.device_address),
                           [](const auto& q) { return std::pair(q.qpn, q.device_address); });
-    return before != (*then)->qps.end() && has_moved(qp, *before);
+    return before != then->qps.end() && has_moved(qp, *before);
   });
 }
 
 }  // namespace
 
-std::vector<std::string> reasons_of(const ProgramStatus& program, const Programs& now,
-                                    const Programs& earlier) {
+std::vector<std::string> reasons_of(const ProgramStatus& program, const Surroundings& around) {
   if (!program.responds) {
     return {"does not answer in time: it is stopped, in a debugger, or has no processor"};
   }
-  if (is_at_work(program, earlier)) return {"is at work: it sends or receives"};
-  return Reasons(program, now).find();
+  if (is_at_work(program, around.earlier)) return {"is at work: it sends or receives"};
+  return Reasons(program, around).find();
 }
 
 }  // namespace verbena::cli

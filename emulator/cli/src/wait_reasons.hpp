@@ -2,19 +2,27 @@
 // What one program waits for, as far as its objects and those of its peers tell. Pure.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "departures.hpp"
 #include "program_status.hpp"
 
 namespace verbena::cli {
 
 using Programs = std::vector<std::unique_ptr<ProgramStatus>>;
 
-// Of `program`, one of `now`; the worst first. `earlier`: the same programs a moment ago, by which
-// one that is at work is known; empty: none is.
-std::vector<std::string> reasons_of(const ProgramStatus& program, const Programs& now,
-                                    const Programs& earlier);
+struct Surroundings {
+  const Programs& now;
+  // The same programs a moment ago, by which one that is at work is known; empty: none is.
+  const Programs& earlier;
+  // Tells who had a queue pair that no program has now.
+  std::function<Departures::Owner(const Departures::Missing&)> owner_of;
+};
+
+// Of `program`, one of those of now; the worst first.
+std::vector<std::string> reasons_of(const ProgramStatus& program, const Surroundings& around);
 
 }  // namespace verbena::cli

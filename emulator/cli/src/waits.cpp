@@ -79,6 +79,7 @@ void Waits::take_object(StatusPart part, const std::string& line) {
     case StatusPart::kDevice: {
       device_ = object["name"];
       device_address_ = object["address"];
+      address_of_[device_] = device_address_;
       for (Wait& wait : waits_of_device(object)) of_devices_.push_back(std::move(wait));
       return;
     }
@@ -86,6 +87,7 @@ void Waits::take_object(StatusPart part, const std::string& line) {
       pid_ = object["pid"];
       context_ = object["further_engine"].get<bool>() ? 0 : object["slot"].get<std::uint32_t>();
       ProgramStatus& program = program_of(pid_, object["program"]);
+      take_destroys(program, object["waiting_destroys"]);
       program.has_context = true;
       program.responds = program.responds && object["responding"].get<bool>();
       return;
@@ -118,10 +120,28 @@ void Waits::take_object(StatusPart part, const std::string& line) {
   }
 }
 
+// Each context of a process tells of librdmacm, which the process has once.
+void Waits::take_destroys(ProgramStatus& program, const json& destroys) const {
+  for (const json& object : destroys) {
+    WaitingDestroyStatus destroy = read_waiting_destroy(object);
+    destroy.context = destroy.number == 0 ? 0 : context_;
+    const bool is_told = destroy.number == 0 && std::ranges::count(program.destroys, destroy) != 0;
+    if (!is_told) program.destroys.push_back(std::move(destroy));
+  }
+}
+
+void Waits::take_events(const std::string& lines, double now) {
+  departures_.take(lines);
+  now_ = now;
+}
+
 std::vector<Wait> Waits::found(const Waits& earlier) const {
+  const auto owner_of = [this](const Departures::Missing& missing) {
+    return departures_.owner_of(missing, address_of_, now_);
+  };
   std::vector<Wait> waits;
   for (const auto& program : programs_) {
-    for (std::string& text : reasons_of(*program, programs_, earlier.programs_)) {
+    for (std::string& text : reasons_of(*program, {programs_, earlier.programs_, owner_of})) {
       waits.push_back({program->pid, program->name, std::move(text)});
     }
   }

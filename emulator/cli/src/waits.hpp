@@ -5,10 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "departures.hpp"
 #include "verbena/control/status_messages.hpp"
 
 namespace verbena::cli {
@@ -34,6 +37,9 @@ class Waits {
 
   // The parts of a status in their order, as read_status() hands them out.
   void take(control::StatusPart part, const std::string& lines);
+  // Takes what has happened before, in the lines that `verbena events --json` prints. `now` is the
+  // time of day in seconds.
+  void take_events(const std::string& lines, double now);
 
   // Of all programs, one after the other, then of devices. `earlier`: the same a moment ago; of a
   // program that is at work since then no more than this is said.
@@ -41,10 +47,14 @@ class Waits {
 
  private:
   void take_object(control::StatusPart part, const std::string& line);
+  void take_destroys(ProgramStatus& program, const nlohmann::json& destroys) const;
   ProgramStatus& program_of(std::uint32_t pid, const std::string& name);
 
   std::vector<std::unique_ptr<ProgramStatus>> programs_;
   std::vector<Wait> of_devices_;
+  std::map<std::string, std::string> address_of_;  // of devices, by name
+  Departures departures_;
+  double now_ = 0;
   // Of the device and the context whose parts come now.
   std::string device_;
   std::string device_address_;

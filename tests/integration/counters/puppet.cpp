@@ -362,6 +362,7 @@ std::string Puppet::obey(const std::string& verb, const Words& words) {
     ibv_ack_cq_events(cq_, 1);
     code = 0;
   }
+  if (verb == "destroy") code = ibv_destroy_qp(qp_);
   if (verb == "async") code = wait_for_async_event();
   if (verb == "fork") code = poll_in_child();
   if (verb == "become") code = ::execlp("cat", "cat", nullptr);

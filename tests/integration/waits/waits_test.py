@@ -118,9 +118,51 @@ class Waits(puppets.PuppetCase):
         self.says(waiter, "CQ 1 holds 1 completion not polled; an event was read, and it has not polled since, or not until "
                           "the queue was empty")
         self.assertEqual(waiter.do("poll"), "0")
-        self.says(waiter, "1 event of CQ 1 is not acknowledged (ibv_ack_cq_events): ibv_destroy_cq waits for that", NO_MORE)
+        self.says(waiter, "1 event of CQ 1 is not acknowledged (ibv_ack_cq_events): ibv_destroy_cq would wait for that", NO_MORE)
         self.assertEqual(waiter.do("ack"), "ok")
         self.says(waiter, NO_MORE)
+
+    def test_calls_that_destroy_and_wait(self):
+        """For events that were read and not acknowledged: of a completion queue, and others (ibv_get_async_event)."""
+        sender, waiter = self.with_channel()
+        self.assertEqual(waiter.do("receive"), "ok")
+        self.assertEqual(waiter.do("arm"), "ok")
+        self.assertEqual(sender.do("send"), "ok")
+        self.assertEqual(waiter.do("event"), "ok")
+        self.assertEqual(waiter.do("poll"), "0")
+        waiter.ask("end")
+        self.says(waiter, "ibv_destroy_cq waits: 1 event of CQ 1 is not acknowledged (ibv_ack_cq_events)")
+        destroys = [destroy for context in self.status()["devices"][0]["contexts"] for destroy in context["waiting_destroys"]]
+        self.assertEqual(destroys, [{"call": "ibv_destroy_cq", "acknowledges": "ibv_ack_cq_events", "number": 1, "events": 1,
+                                     "missing": 1}])
+
+        first, second = self.start(), self.start()
+        self.assertEqual(second.do("receive"), "ok")
+        self.assertEqual(second.do("ready", **first.to), "ok")
+        self.assertEqual(first.do("connect", **second.to), "ok")
+        self.assertEqual(first.do("send"), "ok")
+        self.assertEqual(second.do("async"), "ok")  # IBV_EVENT_COMM_EST
+        self.assertEqual(second.do("poll"), "0")
+        second.ask("end")
+        self.says(second, f"ibv_destroy_qp waits: 1 event of QP 0x{second.qpn:06x} is not acknowledged (ibv_ack_async_event)")
+
+    def test_a_peer_that_has_ended(self):
+        """How, and when: by a signal (unless its parent has learnt it first), in order, or only its queue pair."""
+        ends = (("kill", r"died( by SIGKILL)? (less than 1|\d+) s ago"), ("end", r"closed its device (less than 1|\d+) s ago"),
+                ("destroy", "has destroyed it"))
+
+        def case(link):
+            for how, words in ends:
+                first, second = self.pair(link)
+                self.assertEqual(first.do("receive"), "ok")
+                if how == "destroy":
+                    self.assertEqual(second.do("destroy"), "ok")
+                else:
+                    getattr(second, how)()
+                text = re.escape(f"{self.waiting(first)} {self.name(second)}, which ") + words
+                self.until(lambda: self.of(first) and re.fullmatch(text, self.of(first)[0]), self.of(first))
+
+        self.each_link(case)
 
     def test_a_peer_in_rtr(self):
         first, second = self.start(), self.start()
@@ -198,7 +240,8 @@ class Waits(puppets.PuppetCase):
         self.assertEqual(first.do("write", **second.memory), "ok")
         self.assertEqual(first.do("poll"), "12")
         [text] = self.of(first)
-        self.assertRegex(text, rf"^RC QP 0x{first.qpn:06x} is in ERR: .*\w")
+        self.assertRegex(text, rf"^RC QP 0x{first.qpn:06x} is in ERR: .*\w; its peer, puppet\[{second.process.pid}\], died"
+                               r"( by SIGKILL)? (less than 1|\d+) s ago$")
 
     def test_events_that_cannot_come(self):
         """No event comes for completions that were there before the queue was armed, or that are not solicited."""
@@ -248,8 +291,8 @@ class Waits(puppets.PuppetCase):
         first, second = self.pair("udp", "uc")
         self.assertEqual(self.waits()[None], ["its port is DOWN"])
         self.assertEqual(self.device.control("port", name, "up").returncode, 0)
-        self.assertEqual(first.do("send"), "ok")
-        self.until(lambda: any(text.startswith("it has dropped packets since its counters began: ")
+        # The first ones may go before the sender has heard that the port is up.
+        self.until(lambda: first.do("send") == "ok" and any(text.startswith("it has dropped packets since its counters began: ")
                                for text in self.waits().get(None, [])), "a message without a receive is dropped")
         self.assertEqual(second.do("state", "ERR"), "ok")
 
