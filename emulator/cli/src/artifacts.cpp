@@ -27,7 +27,7 @@ using control::Done;
 using control::fail;
 using control::Outcome;
 
-// 128 + N of a signal; nothing for another exit code.
+// Returns signal N of an exit code 128 + N; null for another exit code.
 nlohmann::json signal_in(int exit_code) {
   const std::string_view name = control::signal_name(exit_code - 128);
   return name.empty() ? nlohmann::json() : nlohmann::json(name);
@@ -66,12 +66,14 @@ Outcome<Done> Artifacts::begin(RunScene& scene) {
       control::JournalQuery{control::JournalQuery::kNothing, false});
   if (before) last_before_ = before->newest;
   if (!capture_) return Done{};
-  // As readable as the others: who uploads them may be somebody else, as outside of a container.
+  // The file is as readable as the others, because another user may upload them, as outside of a
+  // container.
   const std::string packets = options_.artifacts + "/capture.pcapng";
   const control::UniqueFd made(::open(packets.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   auto begun = capture_->begin(scene);
   if (begun) return begun;
-  // There is one capture of an emulator at a time. What others record does not end this run.
+  // An emulator has one capture at a time. If another one runs, this run goes on without its
+  // packets.
   complain("no packets are kept: " + begun.error().text);
   std::error_code ignored;
   fs::remove(packets, ignored);

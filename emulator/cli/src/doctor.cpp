@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// verbena doctor: is everything in place, and if not, what to do.
+// verbena doctor checks that everything is in place, and says what to do if it is not.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -59,7 +59,7 @@ void check_parts(Findings& findings, const Parts& parts) {
   check_shell(findings, named ? *named : parts, library->private_abi);
 }
 
-// True when an emulator runs.
+// Returns true if an emulator runs.
 bool check_emulator(Findings& findings, const std::string& dir) {
   const auto emulator = reach_emulator(dir);
   if (emulator) {
@@ -104,7 +104,8 @@ void check_addresses(Findings& findings, const settings::Settings& settings) {
   }
 }
 
-// That all is there does not say that it works: a library that the daemon needs may be missing.
+// Starts an emulator, because complete parts may still not work: a library that the daemon needs
+// may be missing.
 void check_start(Findings& findings, const Parts& parts, const settings::Settings& settings) {
   const auto started = try_emulator(parts, settings);
   if (started) return findings.ok("an emulator with these settings starts and ends");

@@ -29,11 +29,12 @@ constexpr int kAttempts = 50;
 constexpr int kReadyFd = 3;
 constexpr int kFailedToExec = 127;
 
-// Runs in a child of a threadless parent, between fork and exec. Nothing of the caller's stays
-// open: a pipe to `| less` that the daemon held would keep the pipeline from ending.
+// Becomes the daemon, in a child of a threadless parent, between fork and exec. Keeps none of the
+// caller's descriptors open: a pipe to `| less` that the daemon held would keep the pipeline from
+// ending.
 [[noreturn]] void become_daemon(const std::vector<std::string>& arguments, int ready_fd) {
   ::setsid();
-  // Our caller may have held back signals that are its program's.
+  // The caller may have blocked signals that are meant for its program.
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -41,8 +42,8 @@ constexpr int kFailedToExec = 127;
   const int null = ::open("/dev/null", O_RDWR);
   ::dup2(null, STDIN_FILENO);
   ::dup2(null, STDOUT_FILENO);
-  // What the loader says of a library that is missing, or the system of anything else, comes to us;
-  // once it is ready, the daemon lets go of it.
+  // What the loader says of a missing library, or the system of anything else, comes to the caller.
+  // The daemon gives this pipe up once it is ready.
   ::dup2(ready_fd, STDERR_FILENO);
   if (ready_fd == kReadyFd) {
     ::fcntl(kReadyFd, F_SETFD, 0);
@@ -65,8 +66,8 @@ constexpr int kFailedToExec = 127;
   ::_exit(kFailedToExec);
 }
 
-// The daemon is nobody's child: the program that `verbena run` becomes must not find it among its
-// own when it waits.
+// Makes the daemon a grandchild: the program that `verbena run` becomes must not find it among its
+// own children when it waits.
 Outcome<UniqueFd> spawn(const std::vector<std::string>& arguments) {
   int pipe_fds[2];
   if (::pipe2(pipe_fds, O_CLOEXEC) != 0) {
@@ -91,7 +92,7 @@ Outcome<UniqueFd> spawn(const std::vector<std::string>& arguments) {
   return reading;
 }
 
-// The next line, without its end; nothing at the end of the pipe.
+// Returns the next line without its end; nothing at the end of the pipe.
 std::optional<std::string> read_line(int fd) {
   std::string line;
   char c = 0;
@@ -107,8 +108,8 @@ std::optional<std::string> read_line(int fd) {
   }
 }
 
-// How a start went, by what comes through the pipe: the daemon's word, or what anybody else has to
-// say of its end.
+// Returns how a start went, from what comes through the pipe: the daemon's word, or what others say
+// of its end.
 Outcome<DaemonStart> await_word(int fd) {
   constexpr std::string_view kError = "error ";
   constexpr std::size_t kSaidMost = 2000;
@@ -125,7 +126,7 @@ Outcome<DaemonStart> await_word(int fd) {
                : "the emulator cannot be started: " + said);
 }
 
-// Whether the emulator that runs has the devices that were asked for.
+// Checks that the running emulator has the devices that were asked for.
 Outcome<control::Done> check_devices(const settings::Settings& settings,
                                      const control::Welcome& welcome) {
   if (!settings.chooses_devices()) return control::Done{};
@@ -253,7 +254,7 @@ Outcome<Emulator> ensure_emulator(const std::string& runtime_dir, const Parts& p
       emulator->started_here = started;
       return emulator;
     }
-    // It was about to end just when we came.
+    // The emulator was about to end at that moment.
     if (emulator.error().code == ECONNRESET) continue;
     if (!is_absent(emulator.error())) return emulator;
     const auto begun =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Reaching the emulator of this user, and starting it when there is none. Safe when many start one
-// at once: the losers wait for the winner (daemon/src/instance.hpp) and connect to it.
+// Reaches the emulator of this user, and starts it when there is none. Many may start one at once:
+// the losers wait for the winner (daemon/src/instance.hpp) and connect to it.
 #pragma once
 
 #include <cerrno>
@@ -21,15 +21,15 @@ struct Emulator {
   bool started_here = false;
 };
 
-// One that runs already. ENOENT or ECONNREFUSED: none does.
+// Reaches a running emulator. ENOENT or ECONNREFUSED: none runs.
 control::Outcome<Emulator> reach_emulator(const std::string& runtime_dir);
 
 inline bool is_absent(const control::Error& error) {
   return error.code == ENOENT || error.code == ECONNREFUSED;
 }
 
-// One that runs, or a new one with these settings. EEXIST: one runs with other devices than the
-// settings ask for.
+// Reaches the running emulator, or a new one with these settings. EEXIST: the running one has other
+// devices than the settings ask for.
 control::Outcome<Emulator> ensure_emulator(const std::string& runtime_dir, const Parts& parts,
                                            const settings::Settings& settings, bool ends_when_idle);
 
@@ -42,8 +42,8 @@ control::Outcome<control::Done> end_emulator(Emulator& emulator,
 // The same of one that does not speak our version of the protocol.
 control::Outcome<control::Done> end_emulator_of_any_version(const std::string& runtime_dir);
 
-// Whether an emulator with these settings can be started: one is, in a directory of its own, and
-// ended again.
+// Checks that an emulator with these settings can be started: starts one in a directory of its own
+// and ends it again.
 control::Outcome<control::Done> try_emulator(const Parts& parts,
                                              const settings::Settings& settings);
 
@@ -58,10 +58,11 @@ control::Outcome<DaemonStart> start_daemon(const std::string& runtime_dir, const
                                            const settings::Settings& settings,
                                            const DaemonOptions& options);
 
-// The daemon itself sees the kernel as it is, also where a shell shows the devices.
+// Keeps the preload library out of the daemon, which must see the kernel as it is, even if a shell
+// shows the devices.
 void unset_preload();
 
-// The daemon's arguments for these settings.
+// Returns the daemon's arguments for these settings.
 std::vector<std::string> daemon_arguments(const Parts& parts, const std::string& runtime_dir,
                                           const settings::Settings& settings,
                                           const DaemonOptions& options);

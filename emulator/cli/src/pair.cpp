@@ -17,13 +17,14 @@ namespace {
 
 constexpr TimeNs kMs = 1'000'000;
 constexpr TimeNs kLookNs = 20 * kMs;
-// So long a server rests: with a queue pair, and if nothing of it can be seen.
+// How long a server must rest to count as ready: with a queue pair, and if nothing of it is seen.
 constexpr TimeNs kRestNs = 300 * kMs;
 constexpr TimeNs kLongRestNs = 5000 * kMs;
-// So long a server works that has a queue pair and listens nowhere, and so often we look.
+// How long a server with a queue pair that listens nowhere must work to count as ready, and how
+// often that is checked.
 constexpr TimeNs kWorkNs = 10'000 * kMs;
 constexpr TimeNs kLookAtWorkNs = 1000 * kMs;
-// After the client's end: at rest, and at work.
+// How long the server may rest, and work, after the client's end.
 constexpr TimeNs kRestAtEndNs = 500 * kMs;
 constexpr TimeNs kWorkAtEndNs = 5000 * kMs;
 
@@ -61,7 +62,7 @@ int Pair::run(const std::string& server, const std::string& client) {
 
 std::optional<int> Pair::start(const char* name, const std::string& text, int in, pid_t& pid) {
   const auto [out, err] = output_.add_side(name);
-  // By which rules name its queue pairs.
+  // The variable by which rules name this side.
   ::setenv("VERBENA_ROLE", name, 1);
   const auto started = children_.start({"sh", "-c", text}, {in, out, err});
   output_.forget_ends();
@@ -78,7 +79,7 @@ void Pair::step(TimeNs longest) {
   limit_.look();
 }
 
-// False: it is not there any more, or the time is up.
+// Returns false if the server is gone, or the time is up.
 bool Pair::await_server() {
   while (!limit_.is_exceeded()) {
     step(kLookNs);
@@ -106,7 +107,8 @@ bool Pair::is_reachable(const std::vector<Process>& server, TimeNs now) {
   return has_worked_for_long(pids, now);
 }
 
-// It may be waiting for the client without rest, by polling.
+// Returns true if the server has had a queue pair for long while it worked: it may be waiting for
+// the client by polling.
 bool Pair::has_worked_for_long(const std::set<pid_t>& server, TimeNs now) {
   if (now < next_look_) return false;
   if (next_look_ == 0) works_since_ = now;

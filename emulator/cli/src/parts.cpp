@@ -33,7 +33,7 @@ std::string prepended(const std::string& first, const char* name) {
   while (!left.empty()) {
     const std::string part(left.substr(0, left.find_first_of(kSeparators)));
     left.remove_prefix(std::min(part.size() + 1, left.size()));
-    // A driver's bare name is of the one that libibverbs finds among its own.
+    // The bare name of our driver means the one that libibverbs finds in its own folder.
     const bool is_ours = fs::path(part).filename() == ours || part == "verbena";
     if (!part.empty() && !is_ours) list += ":" + part;
   }

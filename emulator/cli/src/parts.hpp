@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where the other parts of this installation are: always beside this program, so that it works
+// Finds the other parts of this installation. They are always beside this program, so that it works
 // from any prefix and from a build tree.
 //
 //   <prefix>/bin/verbena, verbenad
@@ -32,11 +32,11 @@ control::Outcome<Parts> find_parts();
 // shells may have it in their environment.
 control::Outcome<Parts> nameable(const Parts& parts);
 
-// What a program needs to see the devices: names and values.
+// The variables that a program needs to see the devices: names and values.
 using Environment = std::vector<std::pair<std::string, std::string>>;
-// Where nothing else is in these variables.
+// Returns the variables for an environment that has nothing else in them.
 Environment bare_environment(const Parts& parts, const std::string& runtime_dir);
-// In front of what the present environment has in them.
+// Returns the variables with our parts in front of what the present environment has in them.
 control::Outcome<Environment> device_environment(const Parts& parts,
                                                  const std::string& runtime_dir);
 

@@ -45,14 +45,15 @@ UniqueFd lock_dir(const std::string& path, int how) {
 void remove_if_left(const std::string& dir) {
   const UniqueFd unused = lock_dir(dir, LOCK_EX | LOCK_NB);
   if (!unused) return;
-  // Also one that is about to start waits for this lock, and then makes the directory anew.
+  // A process that is about to start an emulator here waits for the lock of the directory, and then
+  // makes the directory anew.
   const UniqueFd life(
       ::open(control::daemon_lock_path(dir).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
   if (life ? ::flock(life.get(), LOCK_EX | LOCK_NB) != 0 : errno != ENOENT) return;
   fabric::remove_runtime_files(dir);
 }
 
-// Under the lock of the common directory.
+// Removes what killed emulators have left. The caller holds the lock of the common directory.
 void sweep(const std::string& common) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(common, ignored)) {
@@ -78,7 +79,7 @@ Outcome<PrivateDir> make_private_dir(const std::string& name) {
   const std::string common = common_dir();
   const auto made = control::make_runtime_dir(common);
   if (!made) return Failure<Error>{made.error()};
-  // Nobody sweeps between here and our own lock.
+  // Keeps others from sweeping until the new directory has its own lock.
   const UniqueFd turn = lock_dir(common, LOCK_EX);
   sweep(common);
   PrivateDir dir{private_dir_of(name.empty() ? "run-XXXXXX" : name), {}, false};

@@ -3,10 +3,10 @@
 //
 //   <runtime directory>/private-<NAME>
 //
-// Locks say whether one is in use: that of the emulator for life (daemon.lock), and one of the
-// directory itself, which whoever has started the emulator holds as long as he needs what is in it.
-// The kernel drops both with their processes, however they end. What nobody holds any more is
-// removed by the next who comes.
+// Locks say whether a directory is in use: daemon.lock, which the emulator holds for life, and a
+// lock of the directory itself, which the starter of the emulator holds as long as it needs the
+// content. The kernel releases both with their processes, however they end. A directory that no
+// process holds is removed by the next process that makes one.
 #pragma once
 
 #include <string>
@@ -24,15 +24,16 @@ std::string private_dir_of(const std::string& name);
 struct PrivateDir {
   std::string path;
   control::UniqueFd lock;
-  bool was_there = false;  // with whatever is in it
+  bool was_there = false;  // the directory existed, with whatever is in it
 };
-// Of this name, or of a name that nobody has if it is empty. Removes what is left of others first.
+// Makes a directory of this name, or of an unused name if it is empty. First removes what is left
+// of others.
 control::Outcome<PrivateDir> make_private_dir(const std::string& name);
 
-// The lock of one that there is; none if there is no such one.
+// Locks a directory that exists. Returns none if it does not.
 control::UniqueFd hold_private_dir(const std::string& path);
 
-// Removes the files of private emulators that were killed, as far as they are this user's.
+// Removes the files of this user's private emulators that were killed.
 void sweep_private_dirs();
 
 }  // namespace verbena::cli

@@ -33,7 +33,8 @@ Failure<Error> name_is_taken(const std::string& name) {
                           "; choose another name, or end it first: verbena down --private " + name);
 }
 
-// A directory in which no emulator runs, though others may need what one that was killed has left.
+// Makes a directory in which no emulator runs. It may hold what a killed emulator has left for
+// others.
 Outcome<PrivateDir> make_free_dir(const std::string& name) {
   auto dir = make_private_dir(name);
   if (!dir || !dir->was_there) return dir;
@@ -85,7 +86,8 @@ Outcome<PrivateEmulator> start_private_emulator(const std::string& name, const P
   const auto made = make_free_dir(name);
   if (!made) return Failure<Error>{made.error()};
   const std::string& dir = made->path;
-  // Once more if it has ended before we came: it does when nobody comes for a while.
+  // Tries again if the emulator has ended before this process came: it ends when it has no client
+  // for a while.
   constexpr int kAttempts = 10;
   for (int attempt = 1;; ++attempt) {
     const auto begun = start_daemon(dir, parts, settings, {ends_when_idle, true});
@@ -97,7 +99,7 @@ Outcome<PrivateEmulator> start_private_emulator(const std::string& name, const P
     auto emulator = reach_emulator(dir);
     if (emulator) {
       emulator->started_here = true;
-      // The lock anew: one that has ended has taken the directory with it.
+      // Locks the directory anew, because an emulator that has ended has removed the one before.
       return PrivateEmulator{dir, std::move(*emulator), hold_private_dir(dir)};
     }
     if (attempt == kAttempts) return Failure<Error>{emulator.error()};
@@ -107,7 +109,7 @@ Outcome<PrivateEmulator> start_private_emulator(const std::string& name, const P
 Outcome<Done> end_private_emulator(PrivateEmulator& own, int patience_ms) {
   const auto ended = end_emulator(own.emulator, patience_ms);
   if (!ended) return ended;
-  // Somebody may have begun another one of this name by now.
+  // Another emulator of this name may have begun by now.
   const control::UniqueFd lock(
       ::open(control::daemon_lock_path(own.dir).c_str(), O_RDWR | O_CLOEXEC));
   if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) fabric::remove_runtime_files(own.dir);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Emulators beside the user's ordinary one, each with a name, a runtime directory
+// Starts emulators beside the user's ordinary one. Each has a name, a runtime directory
 // (private_dirs.hpp) and a subnet of its own, so that any number of them run at once. A program
 // that runs in one starts others beside it, not below it.
 #pragma once
@@ -18,25 +18,25 @@ class App;
 
 namespace verbena::cli {
 
-// --private NAME, of the commands that ask or change an emulator.
+// The option --private NAME of the commands that ask or change an emulator.
 struct PrivateOption {
   std::string name;  // empty: the user's ordinary emulator
 
   void add_to(CLI::App& command);
   std::string runtime_dir() const;
-  // As reach_emulator(); the error says how to start it where it does not run.
+  // Does what reach_emulator() does. If no emulator runs, the error says how to start it.
   control::Outcome<Emulator> reach() const;
 };
 
-// What is wrong with a name; empty: nothing.
+// Returns what is wrong with a name; empty: nothing.
 std::string wrong_private_name(const std::string& name);
 
-// Starts one of this name, or of a name that nobody has if it is empty. EEXIST: one of this name
-// runs. It removes its directory when it ends.
+// Starts an emulator of this name, or of an unused name if it is empty. EEXIST: one of this name
+// runs. The emulator removes its directory when it ends.
 struct PrivateEmulator {
   std::string dir;
   Emulator emulator;
-  control::UniqueFd dir_lock;  // as long as we need what is in it
+  control::UniqueFd dir_lock;  // held as long as the content is needed
 };
 control::Outcome<PrivateEmulator> start_private_emulator(const std::string& name,
                                                          const Parts& parts,

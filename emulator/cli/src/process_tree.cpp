@@ -22,7 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Empty for what is not there, or ends while it is read: a stream would throw then.
+// Returns nothing for a file that does not exist, or whose process ends meanwhile: a stream would
+// throw then.
 std::string text_of(const std::string& path) {
   std::string text;
   const control::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -33,7 +34,7 @@ std::string text_of(const std::string& path) {
   return text;
 }
 
-// The name stands in brackets and may hold anything, also brackets.
+// Parses /proc/PID/stat. The name stands in brackets and may hold anything, even brackets.
 std::optional<Process> parse_stat(const std::string& stat) {
   const std::size_t open = stat.find('(');
   const std::size_t close = stat.rfind(')');
@@ -87,7 +88,8 @@ std::set<std::string> sockets_of(const Process& process) {
   return inodes;
 }
 
-// A line of it:  sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode ...
+// A line of the table:  sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode
+// ...
 bool table_has_listener(const std::string& path, const std::set<std::string>& inodes) {
   constexpr std::string_view kListening = "0A";
   std::istringstream table(text_of(path));
@@ -131,7 +133,7 @@ void send_signal(const Process& process, int signal) {
   if (pidfd) {
     (void)::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0);
   } else {
-    ::kill(process.pid, signal);  // where a container engine forbids the other call
+    ::kill(process.pid, signal);  // a container engine may forbid the other call
   }
 }
 

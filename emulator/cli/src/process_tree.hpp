@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What /proc says of the processes below one of ours. Looks once, at the moment of the call.
+// Reads what /proc says of the processes below one of ours, at the moment of the call.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +16,8 @@ struct Process {
   pid_t pid = 0;
   pid_t parent = 0;
   char state = 0;             // as in /proc/PID/stat
-  std::uint64_t started = 0;  // in clock ticks; tells it from a later one of this number
-  std::uint64_t cpu = 0;      // in clock ticks, of itself
+  std::uint64_t started = 0;  // in clock ticks; tells it from a later process of this number
+  std::uint64_t cpu = 0;      // in clock ticks, without its children
   std::string name;
 
   bool has_ended() const { return state == 'Z' || state == 'X'; }
@@ -30,13 +30,13 @@ std::optional<Process> process_of(pid_t pid);
 // which only the exit code is left. Without `strangers` and what is below them.
 std::vector<Process> descendants_of(pid_t root, const std::set<pid_t>& strangers);
 
-// Sends it a signal, if it is still the same process.
+// Sends a signal to the process, if it is still the same one.
 void send_signal(const Process& process, int signal);
 
-// Whether one of these waits for connections at a TCP port.
+// Returns true if one of these waits for connections at a TCP port.
 bool listens_at_tcp(const std::vector<Process>& processes);
 
-// Whether one of their threads runs or waits for a disk.
+// Returns true if one of their threads runs or waits for a disk.
 bool any_is_busy(const std::vector<Process>& processes);
 
 }  // namespace verbena::cli

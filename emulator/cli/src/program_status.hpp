@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The objects of one program, as the emulator's status tells them: as much as it takes to say what
+// The objects of one program, as the emulator's status tells them: as much as is needed to say what
 // the program waits for (waits.hpp).
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace verbena::cli {
 
-// Empty texts: there is none.
+// An empty text means that there is none.
 struct QueuePairStatus {
   std::string qpn;
   std::string type;
@@ -19,11 +19,11 @@ struct QueuePairStatus {
   std::string peer_address;
   std::string peer_qpn;
   std::string srq;
-  std::uint32_t context = 0;     // which of the program's, see there
+  std::uint32_t context = 0;     // which of the program's contexts, see ProgramStatus
   std::uint32_t receive_cq = 0;  // 0: none
-  std::uint32_t sends = 0;       // outstanding
+  std::uint32_t sends = 0;       // outstanding requests
   std::uint32_t receives = 0;
-  // They move while it is at work, and stand still while the same is repeated.
+  // These change while the queue pair is at work, and stay the same while it repeats packets.
   std::uint32_t send_psn = 0;
   std::uint32_t receive_psn = 0;
   std::uint64_t received_packets = 0;
@@ -40,7 +40,7 @@ struct CompletionQueueStatus {
   bool has_overrun = false;
   bool has_channel = false;
   std::uint32_t channel_fd = 0;
-  std::uint32_t unread_events = 0;  // of the channel
+  std::uint32_t unread_events = 0;  // unread events of the channel
   std::uint32_t unacknowledged_events = 0;
 };
 
@@ -61,18 +61,18 @@ struct CmIdStatus {
   std::string port_space;
   std::string source;
   std::string destination;
-  std::uint64_t unread_events = 0;  // of its channel
+  std::uint64_t unread_events = 0;  // unread events of its channel
 };
 
-// Each time that it has opened a device is a context, and each has numbers of its own; `context` of
-// an object is the slot, 0 for a queue pair of a further engine, whose queues are those of a
-// context that is not told.
+// A program has a context for each time that it has opened a device, and each context numbers its
+// objects itself. An object's `context` is the slot. It is 0 for a queue pair of a further engine,
+// whose queues are those of a context that the status does not name.
 struct ProgramStatus {
   std::uint32_t pid = 0;
   std::string name;
   bool responds = true;
   bool has_context = false;
-  std::uint64_t shared_receives = 0;  // outstanding, of all SRQs
+  std::uint64_t shared_receives = 0;  // outstanding receives of all SRQs
   std::vector<QueuePairStatus> qps;
   std::vector<CompletionQueueStatus> cqs;
   std::vector<CmIdStatus> ids;

@@ -29,16 +29,16 @@ using control::Error;
 using control::fail;
 using control::Outcome;
 
-// The words of the command line that are checked when all are there.
+// The words of the command line that are checked when all are known.
 struct RunWords {
   RunOptions options;
   std::string privacy;  // "true": without a name
   std::string time_limit;
 };
 
-// The emulator stays while the process that we become lives. Where the kernel cannot watch a
+// Makes the emulator stay while the process that we become lives. If the kernel cannot watch a
 // process, or a container engine forbids it (EPERM from a seccomp filter that does not know the
-// call), an inherited connection says the same.
+// call), an inherited connection does the same.
 Outcome<Done> hold(Emulator& emulator) {
   const auto held = emulator.channel.call<control::Ack>(control::Hold{});
   if (held) return Done{};
@@ -67,7 +67,7 @@ int become_program(const RunOptions& options, const Parts& parts,
   const auto environment = device_environment(parts, dir);
   if (!environment) return complain(environment.error().text, kRunFailed);
 
-  // Once more if the one that we reached was just about to end.
+  // Tries again if the emulator that was reached is just about to end.
   for (int attempt = 0;; ++attempt) {
     auto emulator = ensure_emulator(dir, parts, settings, true);
     if (!emulator) return complain(emulator.error().text, kRunFailed);
@@ -86,7 +86,7 @@ int run(const RunOptions& options) {
   const auto settings =
       options.is_private ? options.devices.read_without_default_file() : options.devices.read();
   if (!settings) return complain(settings.error().text, kRunFailed);
-  // Before anything is started: what the program's libraries would not take.
+  // Refuses what the program's libraries would not take, before anything is started.
   const auto failures = control::parse_planned_failures(options.failure_list());
   if (!failures) return complain("--fail " + failures.error().text, kRunFailed);
   const auto parts = find_parts();
@@ -106,7 +106,7 @@ Outcome<TimeNs> parse_seconds(const std::string& text) {
   return static_cast<TimeNs>(std::llround(seconds * 1e9));
 }
 
-// What is wrong with the program that was named, or was not.
+// Returns what is wrong with the program that was named, or was not.
 std::string wrong_command(const RunOptions& options) {
   const std::vector<std::string>& command = options.command;
   if (!options.pair.empty()) {
@@ -118,7 +118,7 @@ std::string wrong_command(const RunOptions& options) {
   return "run: unknown option " + command[0] + "; see verbena run --help";
 }
 
-// Takes over the words that need a look. The text says what is wrong with them; empty: nothing.
+// Takes over the words that need a check. Returns what is wrong with them; empty: nothing.
 std::string take_words(RunWords& words) {
   RunOptions& options = words.options;
   options.is_private = !words.privacy.empty();
@@ -183,7 +183,7 @@ void add_run(CLI::App& app, Context& context) {
       "took\n"
       "too long.");
   add_options(*command, *words);
-  // From the first word that is no option of ours on, everything belongs to the program.
+  // From the first word on that is no option of ours, everything belongs to the program.
   command->prefix_command();
   command->callback([words, command, &context] {
     RunOptions& options = words->options;

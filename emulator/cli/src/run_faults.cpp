@@ -24,7 +24,7 @@ std::string fired_text(std::uint64_t times) {
   return times == 1 ? "fired once" : "fired " + std::to_string(times) + " times";
 }
 
-// What would come after the end of the run can never happen.
+// Fails if a rule could act only after the end of the run.
 Outcome<control::Done> fits(const std::vector<std::string>& rules, const RunOptions& options) {
   for (const std::string& line : rules) {
     const auto rule = fault::parse_rule(line);
@@ -37,7 +37,7 @@ Outcome<control::Done> fits(const std::vector<std::string>& rules, const RunOpti
   return control::Done{};
 }
 
-// The emulator, and with it all that it has counted, ends where a rule asks for that.
+// Returns true if a rule ends the emulator, and with it all that it has counted.
 bool kills_the_emulator(const std::string& line) {
   const auto rule = fault::parse_rule(line);
   return rule && rule->action == fault::Action::kKill && rule->program == fault::kEmulatorName;
@@ -66,7 +66,7 @@ Outcome<control::Done> RunFaults::begin(RunScene& scene) {
   return control::Done{};
 }
 
-// In the order in which they were named.
+// Tells of the rules in the order in which they were named.
 int RunFaults::end(RunScene& scene, int exit_code) {
   if (change_.rules.empty()) return exit_code;
   const std::string silence = scene.silence.look();

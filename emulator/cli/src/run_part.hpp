@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a supervised run does beside its programs: faults, captures, reports. Each is asked twice.
+// What a supervised run does beside its programs: faults, captures, reports. Each part is called at
+// the beginning and at the end of the run.
 #pragma once
 
 #include <string>
@@ -14,7 +15,7 @@ namespace verbena::cli {
 // What there is while a run goes on.
 struct RunScene {
   Emulator& emulator;
-  const std::string& dir;  // of the emulator
+  const std::string& dir;  // runtime directory of the emulator
   Children& children;
   Silence& silence;           // the emulator's
   bool is_timed_out = false;  // --timeout has ended the programs
@@ -23,12 +24,14 @@ struct RunScene {
 class RunPart {
  public:
   virtual ~RunPart() = default;
-  // The emulator runs, and no program has been started. An error ends the run (exit code 125).
+  // Called when the emulator runs and no program was started. An error ends the run (exit code
+  // 125).
   virtual control::Outcome<control::Done> begin(RunScene& scene) = 0;
-  // --timeout is about to end the programs.
+  // Called when --timeout is about to end the programs.
   virtual void time_is_up(RunScene&) {}
-  // The programs have ended with `exit_code`, and all that they had started; the emulator still
-  // runs, unless somebody has killed it. Returns the exit code from here on. In the opposite order.
+  // Called when the programs, and all that they had started, have ended with `exit_code`; for the
+  // parts in the opposite order. The emulator still runs, unless it was killed. Returns the exit
+  // code from here on.
   virtual int end(RunScene&, int exit_code) { return exit_code; }
 };
 

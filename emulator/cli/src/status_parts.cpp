@@ -17,7 +17,7 @@ using control::StatusPart;
 
 namespace {
 
-// A program that is at work posts or receives something meanwhile.
+// In this time a program that is at work posts or receives something.
 constexpr std::chrono::milliseconds kBetweenLooks{100};
 
 // All that are kept.

@@ -36,7 +36,8 @@ constexpr TimeNs kSilentNs = 3'000'000'000;
 // An emulator that has not answered before may end all the same.
 constexpr int kSilentPatienceMs = 1'000;
 
-// What the program has left behind, once, after a while: nobody shall wonder why we do not end.
+// Tells, once and after a while, what the program has left behind, so that the user knows why the
+// run does not end.
 class LeftBehind {
  public:
   void look(const Children& children, const std::string& program, TimeNs now) {
@@ -58,7 +59,7 @@ class LeftBehind {
   bool has_told_ = false;
 };
 
-// With a file for explanations the error output comes to us first.
+// With a file for explanations, the program's error output comes to this process first.
 int run_program(Children& children, TimeLimit& limit, const std::vector<std::string>& command,
                 SideOutput& output, bool hears_errors) {
   const auto program =
@@ -152,7 +153,7 @@ class RunEmulator {
   bool is_private_;
 };
 
-// Notes the seed in the options.
+// Makes the parts of the run, and notes the seed in the options.
 Outcome<RunWork> work_of(RunOptions& options) {
   RunWork work;
   if (!options.artifacts.empty()) {
@@ -189,7 +190,7 @@ void set_program_environment(const RunOptions& options, const settings::Settings
 }
 
 int supervised_run(RunOptions options, const Parts& parts, const settings::Settings& settings) {
-  // What may be wrong with the command line is said before anything is started.
+  // What is wrong with the command line is told before anything is started.
   auto work = work_of(options);
   if (!work) return complain(work.error().text, kRunFailed);
   Children children(options.pair.empty() ? Children::Signals::kToFirst : Children::Signals::kToAll);

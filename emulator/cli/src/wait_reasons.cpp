@@ -10,10 +10,10 @@
 namespace verbena::cli {
 namespace {
 
-// Objects of one kind that are told one by one.
+// The most objects of one kind that are told one by one.
 constexpr std::size_t kToldMost = 4;
 
-// What is told first when there is much to tell.
+// The order in which reasons are told.
 enum class Weight : std::uint8_t { kBroken, kStuck, kNotReady, kWaits };
 struct Reason {
   Weight weight;
@@ -71,7 +71,7 @@ class Reasons {
   }
 
  private:
-  // The weightiest ones that have a reason, and how many more have one.
+  // Tells the weightiest reasons of objects of one kind, and how many more objects have one.
   template <typename Object>
   void tell_each(const std::vector<Object>& objects,
                  std::optional<Reason> (Reasons::*reason_of)(const Object&) const,
@@ -263,7 +263,7 @@ class Reasons {
     reason.text += "; the peer is " + name_of(qp, peer);
     if (peer.qp == nullptr) return reason;
     if (tell_state(reason, qp, *peer.qp)) return reason;
-    // What an XRC receive queue pair receives goes into the SRQ that each message names.
+    // Messages to an XRC receive queue pair go into the SRQ that each of them names.
     if (peer.qp->type != "XRC_RECV" && peer.qp->receives == 0) {
       reason.weight = Weight::kStuck;
       reason.text += peer.qp->srq.empty() ? ", which has no receive posted"
@@ -291,7 +291,7 @@ class Reasons {
     return reason;
   }
 
-  // Of a program that does not answer nothing else is known.
+  // A peer that was not found may belong to a program that does not answer.
   std::string name_of(const QueuePairStatus& qp, const Peer& peer) const {
     if (peer.qp == nullptr) return name_of_missing(qp);
     return qp.peer_qpn + " of " + peer.program->name + "[" + std::to_string(peer.program->pid) +
@@ -333,7 +333,7 @@ class Reasons {
     });
   }
 
-  // Numbers are those of one device; two may have the same.
+  // Prefers the queue pair that is connected to this one: a number is unique within a device only.
   Peer peer_of(const QueuePairStatus& qp) const {
     Peer found;
     for (const auto& program : around_.now) {
@@ -360,7 +360,7 @@ class Reasons {
   std::vector<std::string> said_;
 };
 
-// Whether a request was posted, or something new has come, since then.
+// Returns true if a request was posted, or something new has come, since then.
 bool has_moved(const QueuePairStatus& now, const QueuePairStatus& earlier) {
   return now.send_psn != earlier.send_psn || now.receive_psn != earlier.receive_psn ||
          (now.type == "UD" && now.received_packets != earlier.received_packets);

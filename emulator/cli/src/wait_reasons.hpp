@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What one program waits for, as far as its objects and those of its peers tell. Pure.
+// Finds what one program waits for, as far as its objects and those of its peers tell. Pure.
 #pragma once
 
 #include <functional>

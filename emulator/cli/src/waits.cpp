@@ -145,7 +145,7 @@ std::vector<Wait> Waits::found(const Waits& earlier) const {
       waits.push_back({program->pid, program->name, std::move(text)});
     }
   }
-  // Of interest beside programs.
+  // What devices have to say is of interest only beside programs.
   if (!waits.empty()) waits.insert(waits.end(), of_devices_.begin(), of_devices_.end());
   return waits;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What programs wait for, told from the status of their objects: for whoever looks at a program
-// that hangs. It is a look from outside: what it says is so, and whether it is the reason is left
-// to the reader. Pure.
+// Finds what programs wait for, from the status of their objects, for a user who looks at a program
+// that hangs. It looks from outside: what it says is true, but the user must judge whether it is
+// the reason. Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@
 
 namespace verbena::cli {
 
-// One thing about one program; pid 0: about a device, whose name it is.
+// One thing about one program, or with pid 0 about the device whose name `program` is.
 struct Wait {
   std::uint32_t pid = 0;
   std::string program;
   std::string text;
 };
 
-// "PROGRAM[PID]: TEXT", without control characters of the program's name.
+// Returns "PROGRAM[PID]: TEXT", with '?' in place of control characters.
 std::string text_of(const Wait& wait);
 
 struct ProgramStatus;
@@ -35,14 +35,14 @@ class Waits {
   Waits(const Waits&) = delete;
   Waits& operator=(const Waits&) = delete;
 
-  // The parts of a status in their order, as read_status() hands them out.
+  // Takes the parts of a status in their order, as read_status() hands them out.
   void take(control::StatusPart part, const std::string& lines);
   // Takes what has happened before, in the lines that `verbena events --json` prints. `now` is the
   // time of day in seconds.
   void take_events(const std::string& lines, double now);
 
-  // Of all programs, one after the other, then of devices. `earlier`: the same a moment ago; of a
-  // program that is at work since then no more than this is said.
+  // Returns what each program waits for, and then what there is to say about devices. `earlier` is
+  // the status a moment ago: of a program that has been at work since then, only that is said.
   std::vector<Wait> found(const Waits& earlier) const;
 
  private:
