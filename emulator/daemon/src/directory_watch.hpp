@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Notices, without polling, that the runtime directory or the socket in it was removed, as a logout
-// may do.
+// Notices, without polling, that the runtime directory was removed, or the socket or the shadow in
+// it, as a logout may do.
 #pragma once
 
 #include <functional>
