@@ -33,7 +33,8 @@ inline bool is_absent(const control::Error& error) {
 control::Outcome<Emulator> ensure_emulator(const std::string& runtime_dir, const Parts& parts,
                                            const settings::Settings& settings, bool ends_when_idle);
 
-// Whether it has the same numbers for processes as we: not if it is outside of our container.
+// Returns true if the emulator sees the same process ids as this process. It does not if it is
+// outside of our container.
 bool shares_numbers(const Emulator& emulator);
 
 // Has it go down and waits for its end.

@@ -21,10 +21,10 @@ namespace fs = std::filesystem;
 using control::fail;
 using control::Outcome;
 
-constexpr char kSeparators[] = ": ;";  // the loader's, and those of libibverbs
+constexpr char kSeparators[] = ": ;";  // separators of the loader and of libibverbs
 
-// `first`, then what `name` holds already, each part once, however it is separated there. What
-// another installation of ours has put there goes: a program cannot have two of them.
+// Returns `first` and then the parts that `name` holds already, however they are separated there.
+// Leaves out parts of another Verbena installation: a program cannot have two.
 std::string prepended(const std::string& first, const char* name) {
   const fs::path ours = fs::path(first).filename();
   const char* const value = std::getenv(name);
@@ -40,11 +40,11 @@ std::string prepended(const std::string& first, const char* name) {
   return list;
 }
 
-// The loader splits LD_PRELOAD at colons and blanks, libibverbs RDMAV_DRIVERS at colons and
-// semicolons, and neither knows quoting.
+// Returns true if the variables can hold the path. The loader splits LD_PRELOAD at colons and
+// blanks, libibverbs RDMAV_DRIVERS at colons and semicolons, and neither knows quoting.
 bool is_nameable(const std::string& path) { return path.find_first_of(kSeparators) == path.npos; }
 
-// Several of us may do so at once.
+// Makes the link under another name and renames it, because several processes may do so at once.
 bool make_link(const std::string& target, const std::string& link) {
   std::error_code error;
   if (fs::read_symlink(link, error) == target) return true;

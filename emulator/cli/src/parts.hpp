@@ -27,9 +27,9 @@ struct Parts {
 
 control::Outcome<Parts> find_parts();
 
-// The same by paths that LD_PRELOAD and RDMAV_DRIVERS can hold. Below a path with a blank, a colon
-// or a semicolon the libraries are named by a link in the user's runtime directory. It stays:
-// shells may have it in their environment.
+// Returns the parts by paths that LD_PRELOAD and RDMAV_DRIVERS can hold. If their path has a blank,
+// a colon or a semicolon, a link in the user's runtime directory leads to the libraries. The link
+// stays, because shells may have it in their environment.
 control::Outcome<Parts> nameable(const Parts& parts);
 
 // The variables that a program needs to see the devices: names and values.

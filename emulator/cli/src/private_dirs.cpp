@@ -26,7 +26,7 @@ using control::UniqueFd;
 
 constexpr std::string_view kPrefix = "private-";
 
-// A lock of a directory of ours; none if it cannot be had, or not now (LOCK_NB).
+// Locks a directory of ours. Returns none if the lock cannot be had, or not now (LOCK_NB).
 UniqueFd lock_dir(const std::string& path, int how) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat is {};

@@ -16,7 +16,7 @@
 
 namespace verbena::cli {
 
-// Where all emulators of this user are, whichever of them we are in.
+// Returns the directory of all emulators of this user, even if this process runs in a private one.
 std::string common_dir();
 
 std::string private_dir_of(const std::string& name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// verbena run: a program, with the device in sight. Without a reason to stay we become the program,
-// but not as process 1; else we are its parent (supervised_run.hpp).
+// verbena run lets a program see the device. Without a reason to stay this process becomes the
+// program, unless it is process 1; otherwise it is the program's parent (supervised_run.hpp).
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -49,7 +49,7 @@ Outcome<Done> hold(Emulator& emulator) {
   return Done{};
 }
 
-// What the program has started ends with us, as in each container.
+// Runs the program as a child. What it has started ends with this process, as in each container.
 int run_below_process_1(Children& children, const std::vector<std::string>& command) {
   const auto program = children.start(command, {});
   if (!program) return complain(program.error().text, kRunFailed);
@@ -59,8 +59,8 @@ int run_below_process_1(Children& children, const std::vector<std::string>& comm
 
 int become_program(const RunOptions& options, const Parts& parts,
                    const settings::Settings& settings) {
-  // As process 1 of a container we remain and are its parent: the kernel drops signals to process 1
-  // that it does not handle, and processes that nobody reaps become children of process 1.
+  // Process 1 of a container stays and is the program's parent: the kernel drops signals that
+  // process 1 does not handle, and orphans become its children, which it must reap.
   std::optional<Children> children;
   if (::getpid() == 1) children.emplace(Children::Signals::kToFirst);
   const std::string dir = control::runtime_dir_path();
