@@ -98,7 +98,8 @@ int Artifacts::end(RunScene& scene, int exit_code) {
   return exit_code;
 }
 
-// What a command of ours prints. Of an emulator that does not answer we know what it would print.
+// Writes what one of our own commands prints. If the emulator does not answer, writes the failure
+// that the command would print, without running it.
 void Artifacts::write_output(RunScene& scene, const char* name,
                              std::vector<std::string> words) const {
   const std::string path = options_.artifacts + "/" + name;

@@ -5,8 +5,8 @@
 //   run.json         the command, its exit code, the seed, the versions, how to repeat it
 //   status.json      verbena status --json after the programs' end
 //   status-at-timeout.json
-//                    the same when the time was up (--timeout), before the programs were ended
 //                    the status when the time was up (--timeout), before the programs were ended
+//   events.jsonl     verbena events --json of what has happened during the run
 //   explain.log      the explanations of refused calls and error completions
 //   capture.pcapng   the packets, up to kLongestCapture; with --capture they are in its file
 //   instead

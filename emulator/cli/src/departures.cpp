@@ -30,7 +30,7 @@ std::string how_closed(const json& event) {
   return "closed its device";
 }
 
-// "2026-01-31T12:00:00.123456Z", in seconds.
+// Returns "2026-01-31T12:00:00.123456Z" in seconds.
 double seconds_of(const std::string& time) {
   std::tm parts{};
   double seconds = 0;
@@ -44,7 +44,7 @@ double seconds_of(const std::string& time) {
 
 std::string ago_text(const std::string& time, double now) {
   const double passed = now - seconds_of(time);
-  if (!(passed >= 0)) return "";  // not known
+  if (!(passed >= 0)) return "";  // the time is not known
   if (passed < 1) return " less than 1 s ago";
   return " " + std::to_string(static_cast<long long>(passed)) + " s ago";
 }
@@ -68,7 +68,7 @@ void Departures::take_event(const std::string& line) {
     ++processes_[{pid, device}].contexts;
   } else if (kind == "died" || kind == "closed") {
     Process& process = processes_[{pid, device}];
-    // The first ones may have been opened before the events that are kept.
+    // The first contexts may have been opened before the oldest event that is kept.
     process.contexts = std::max(process.contexts - 1, 0);
     process.end = kind == "died" ? how_died(event) : how_closed(event);
     process.time = text_in(event, "time");

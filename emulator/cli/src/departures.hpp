@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Tells by the emulator's events who had a queue pair that no program has any more, and how that
-// program has ended: for people who ask why another program waits for it. Pure.
+// Tells from the emulator's events which program had a queue pair that no program has any more, and
+// how it has ended. A user wants to know that if another program waits for it. Pure.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class Departures {
     std::string qpn;
   };
   struct Process {
-    int contexts = 0;  // so many are still open
+    int contexts = 0;  // how many are still open
     std::string end;   // how the last one was closed
     std::string time;
   };

@@ -145,8 +145,8 @@ Outcome<control::Done> check_devices(const settings::Settings& settings,
                           std::to_string(welcome.daemon_pid) + "); end it first: verbena down");
 }
 
-// The end of the connection is the end of the emulator; what it answers before may be in the words
-// of another version.
+// Ends the emulator, which has ended when the connection ends. Of its answers only a Refused
+// matters: the others may be in the form of another version.
 Outcome<control::Done> end_emulator(control::Channel& channel, const std::string& which,
                                     int patience_ms = control::kDefaultTimeoutMs) {
   auto heard = channel.send(control::Down{}, 1);

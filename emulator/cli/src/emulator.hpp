@@ -37,10 +37,10 @@ control::Outcome<Emulator> ensure_emulator(const std::string& runtime_dir, const
 // outside of our container.
 bool shares_numbers(const Emulator& emulator);
 
-// Has it go down and waits for its end.
+// Ends the emulator and waits for its end.
 control::Outcome<control::Done> end_emulator(Emulator& emulator,
                                              int patience_ms = control::kDefaultTimeoutMs);
-// The same of one that does not speak our version of the protocol.
+// Ends an emulator that does not speak our version of the protocol.
 control::Outcome<control::Done> end_emulator_of_any_version(const std::string& runtime_dir);
 
 // Checks that an emulator with these settings can be started: starts one in a directory of its own

@@ -43,7 +43,7 @@ control::Outcome<PrivateEmulator> start_private_emulator(const std::string& name
                                                          const settings::Settings& settings,
                                                          bool ends_when_idle);
 
-// Ends it, and removes what it has left if it did not end by itself.
+// Ends the emulator, and removes what it has left if it did not end by itself.
 control::Outcome<control::Done> end_private_emulator(PrivateEmulator& own, int patience_ms);
 
 }  // namespace verbena::cli

@@ -56,7 +56,7 @@ std::optional<Process> parse_stat(const std::string& stat) {
   return process;
 }
 
-// The names below a folder that are numbers.
+// Returns the names below a folder that are numbers.
 std::vector<long> numbers_in(const std::string& folder) {
   std::vector<long> numbers;
   std::error_code error;

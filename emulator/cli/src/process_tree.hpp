@@ -23,11 +23,11 @@ struct Process {
   bool has_ended() const { return state == 'Z' || state == 'X'; }
 };
 
-// Nothing: there is none of this number.
+// Returns nothing if there is no process of this number.
 std::optional<Process> process_of(pid_t pid);
 
-// All that `root` has started and that these have started, `root` left out, and also those of
-// which only the exit code is left. Without `strangers` and what is below them.
+// Returns all that `root` has started and that these have started, without `root` itself, and with
+// those of which only the exit code is left. Leaves out `strangers` and what is below them.
 std::vector<Process> descendants_of(pid_t root, const std::set<pid_t>& strangers);
 
 // Sends a signal to the process, if it is still the same one.

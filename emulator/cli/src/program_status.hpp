@@ -50,8 +50,8 @@ struct WaitingDestroyStatus {
   std::string acknowledges;
   std::uint32_t context = 0;
   std::uint32_t number = 0;   // 0: not known
-  std::uint32_t events = 0;   // that the program got
-  std::uint32_t missing = 0;  // of these; 0: not known how many
+  std::uint32_t events = 0;   // events that the program got
+  std::uint32_t missing = 0;  // events not acknowledged; 0: not known
   bool operator==(const WaitingDestroyStatus&) const = default;
 };
 

@@ -17,7 +17,7 @@ struct RunScene {
   Emulator& emulator;
   const std::string& dir;  // runtime directory of the emulator
   Children& children;
-  Silence& silence;           // the emulator's
+  Silence& silence;           // tells whether the emulator answers
   bool is_timed_out = false;  // --timeout has ended the programs
 };
 

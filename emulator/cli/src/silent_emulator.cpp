@@ -13,10 +13,10 @@
 namespace verbena::cli {
 namespace {
 
-// A busy machine takes some time for an answer.
+// How long an answer may take on a busy machine.
 constexpr int kPatienceMs = 4'000;
 
-// As we see it; nothing where we do not, as in another pid namespace, or when it is gone.
+// Returns the emulator's process. Returns nothing if it is in another pid namespace, or gone.
 std::optional<Process> find_process(const Emulator& emulator) {
   ucred peer{};
   socklen_t size = sizeof peer;

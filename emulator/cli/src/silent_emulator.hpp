@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Finds out whether the emulator answers. It may have ended, be stopped, or get no processor, and a
-// run that must end shall not wait for each of its answers in vain.
+// run that must end must not wait in vain for each of its answers.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ class Silence {
   explicit Silence(Emulator& emulator) : emulator_(emulator) {}
 
   // Returns why the emulator cannot be asked now ("the emulator (pid 12) is stopped"), or an empty
-  // text if it answers. Waits for an answer for some seconds, and for an emulator that is stopped
-  // not at all. If no answer comes, it does not ask again.
+  // text if it answers. Waits some seconds for an answer, but not at all for an emulator that is
+  // stopped. If no answer comes, it does not ask again.
   std::string look();
 
  private:
@@ -23,7 +23,7 @@ class Silence {
   std::string lasting_;
 };
 
-// Whether somebody has stopped it (SIGSTOP, a debugger).
+// Returns true if the emulator is stopped (SIGSTOP, a debugger).
 bool is_stopped(const Emulator& emulator);
 
 // Continues an emulator that is stopped, unless a debugger holds it.

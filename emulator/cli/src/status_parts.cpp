@@ -20,7 +20,7 @@ namespace {
 // In this time a program that is at work posts or receives something.
 constexpr std::chrono::milliseconds kBetweenLooks{100};
 
-// All that are kept.
+// Reads all events that the emulator keeps.
 Outcome<control::Done> read_events(Emulator& emulator,
                                    const std::function<void(const std::string&)>& take) {
   auto page = emulator.channel.call<control::JournalText>(control::JournalQuery{});
@@ -34,7 +34,7 @@ Outcome<control::Done> read_events(Emulator& emulator,
   return Failure<Error>{page.error()};
 }
 
-// The time of day, in seconds.
+// Returns the time of day in seconds.
 double clock() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration<double>(now).count();

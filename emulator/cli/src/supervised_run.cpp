@@ -33,7 +33,7 @@ using control::Error;
 using control::Outcome;
 
 constexpr TimeNs kSilentNs = 3'000'000'000;
-// An emulator that has not answered before may end all the same.
+// How long an emulator that has not answered before may take to end.
 constexpr int kSilentPatienceMs = 1'000;
 
 // Tells, once and after a while, what the program has left behind, so that the user knows why the
@@ -131,11 +131,11 @@ class RunEmulator {
   }
   Emulator& emulator() { return reached_.emulator; }
   const std::string& dir() const { return reached_.dir; }
-  // Ours, which shall end, if somebody has stopped it.
+  // Continues a private emulator that was stopped, because it has to end.
   void let_go_on() {
     if (is_private_) cli::let_go_on(reached_.emulator);
   }
-  // The connection has kept it until now.
+  // Ends a private emulator. The connection has kept the emulator until now.
   int end(int exit_code, bool is_silent = false) {
     if (!is_private_) return exit_code;
     const auto ended =
@@ -172,7 +172,7 @@ Outcome<RunWork> work_of(RunOptions& options) {
     options.is_seed_chosen_here = faults->is_seed_chosen_here();
     work.parts.push_back(std::make_unique<RunFaults>(std::move(*faults)));
   }
-  // The last one, which looks last and speaks first.
+  // This part comes last, so that it looks last and speaks first.
   if (options.time_limit_ns) {
     work.parts.push_back(std::make_unique<WaitsAtTimeLimit>(options, work.explanations));
   }

@@ -32,13 +32,13 @@ std::string hex(std::uint32_t number) {
   return text;
 }
 
-// Null: there is none.
+// Returns null if there is no such program.
 const ProgramStatus* find_program(const Programs& programs, std::uint32_t pid) {
   const auto found = std::ranges::find(programs, pid, [](const auto& p) { return p->pid; });
   return found != programs.end() ? found->get() : nullptr;
 }
 
-// The queue pair at the other end, and whose it is.
+// The queue pair at the other end, and its program.
 struct Peer {
   const ProgramStatus* program = nullptr;
   const QueuePairStatus* qp = nullptr;
@@ -96,7 +96,7 @@ class Reasons {
                     " not read (rdma_get_cm_event)");
   }
 
-  // A call that was not there at the first look has waited for no more than a moment.
+  // Leaves out a call that was not there at the first look: it has waited only for a moment.
   std::optional<Reason> reason_of_destroy(const WaitingDestroyStatus& destroy) const {
     const ProgramStatus* const before = find_program(around_.earlier, program_.pid);
     if (before != nullptr && std::ranges::count(before->destroys, destroy) == 0) return {};
@@ -122,7 +122,8 @@ class Reasons {
                                [](const CmIdStatus& id) { return id.unread_events != 0; });
   }
 
-  // While an event is not read it is the reason, and the states are those that it tells of.
+  // Returns nothing while an event is not read, because the event is the reason, and the states are
+  // those that it tells of.
   std::optional<Reason> reason_of_id(const CmIdStatus& id) const {
     if (has_events()) return std::nullopt;
     const std::string& state = id.state;
@@ -232,7 +233,7 @@ class Reasons {
     return std::nullopt;
   }
 
-  // librdmacm calls ibv_modify_qp on the program's behalf.
+  // Says that librdmacm may have moved the queue pair: it calls ibv_modify_qp for the program.
   std::string why_moved(const QueuePairStatus& qp) const {
     const bool is_by_verb = qp.last_error.starts_with("ibv_modify_qp moved it");
     const bool has_id =
@@ -313,7 +314,8 @@ class Reasons {
                           : "that answers has");
   }
 
-  // Whether the peer's state is why it takes and sends nothing.
+  // If the peer's state is why it takes and sends nothing, adds that to the reason and returns
+  // true.
   static bool tell_state(Reason& reason, const QueuePairStatus& qp, const QueuePairStatus& peer) {
     if (peer.state != "RTR" && peer.state != "RTS") {
       reason.text += ", which is in " + peer.state;

@@ -16,13 +16,13 @@ using Programs = std::vector<std::unique_ptr<ProgramStatus>>;
 
 struct Surroundings {
   const Programs& now;
-  // The same programs a moment ago, by which one that is at work is known; empty: none is.
+  // The programs a moment ago, by which a program is known to be at work; empty: none is.
   const Programs& earlier;
   // Tells who had a queue pair that no program has now.
   std::function<Departures::Owner(const Departures::Missing&)> owner_of;
 };
 
-// Of `program`, one of those of now; the worst first.
+// Returns what `program`, one of `now`, waits for, the worst first.
 std::vector<std::string> reasons_of(const ProgramStatus& program, const Surroundings& around);
 
 }  // namespace verbena::cli

@@ -15,13 +15,14 @@ namespace {
 using control::StatusPart;
 using nlohmann::json;
 
-// Such packets are dropped where nothing is wrong: they have come twice, or will come again.
+// Returns true for packets that are dropped although nothing is wrong: they have come twice, or
+// will come again.
 bool is_normal(const std::string& reason) {
   return reason == "duplicate_request" || reason == "psn_out_of_sequence" ||
          reason == "response_to_nothing_outstanding" || reason == "own_multicast_blocked";
 }
 
-// Its port, and what it has dropped.
+// Returns what there is to say about the device's port and its drop counters.
 std::vector<Wait> waits_of_device(const json& device) {
   std::vector<Wait> waits;
   const std::string name = device["name"];
@@ -120,7 +121,7 @@ void Waits::take_object(StatusPart part, const std::string& line) {
   }
 }
 
-// Each context of a process tells of librdmacm, which the process has once.
+// Takes calls of librdmacm once, although each context of the process tells of them.
 void Waits::take_destroys(ProgramStatus& program, const json& destroys) const {
   for (const json& object : destroys) {
     WaitingDestroyStatus destroy = read_waiting_destroy(object);

@@ -52,10 +52,10 @@ class Waits {
 
   std::vector<std::unique_ptr<ProgramStatus>> programs_;
   std::vector<Wait> of_devices_;
-  std::map<std::string, std::string> address_of_;  // of devices, by name
+  std::map<std::string, std::string> address_of_;  // addresses of devices, by name
   Departures departures_;
   double now_ = 0;
-  // Of the device and the context whose parts come now.
+  // The device and the context whose parts come now.
   std::string device_;
   std::string device_address_;
   std::uint32_t pid_ = 0;

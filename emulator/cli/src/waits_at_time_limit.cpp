@@ -19,8 +19,8 @@ std::string names_of(const std::vector<Process>& programs) {
   return names;
 }
 
-// The programs of the run among those that the emulator knows. An emulator outside of our container
-// has other numbers for them, so there their names must do.
+// Finds the programs of the run among those that the emulator knows. An emulator outside of our
+// container sees other process ids, so they are found by their names.
 class Ours {
  public:
   Ours(const Emulator& emulator, const std::vector<Process>& programs)
@@ -71,7 +71,7 @@ int WaitsAtTimeLimit::end(RunScene& scene, int exit_code) {
   if (!scene.is_timed_out) return exit_code;
   for (std::size_t i = 0; i < said_.size(); ++i) {
     complain(said_[i]);
-    // Without the words above them.
+    // The first line, which introduces the others, is not an explanation.
     if (i != 0 && explanations_ != nullptr) {
       std::fprintf(explanations_, "verbena: %s\n", said_[i].c_str());
     }

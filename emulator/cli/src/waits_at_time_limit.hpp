@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Says what the run's own programs wait for when the time is up (--timeout), because people ask for
-// a time limit where programs hang.
+// Says what the run's own programs wait for when the time is up (--timeout), because a time
+// limit is set for programs that may hang.
 #pragma once
 
 #include <cstdio>
@@ -19,7 +19,7 @@ class WaitsAtTimeLimit final : public RunPart {
       : options_(options), explanations_(explanations) {}
 
   control::Outcome<control::Done> begin(RunScene&) override { return control::Done{}; }
-  // Looks, and says nothing yet: a slow reader of our words must not hold up the end of the
+  // Looks, and says nothing yet, because a slow reader of our output must not delay the end of the
   // programs.
   void time_is_up(RunScene& scene) override;
   int end(RunScene& scene, int exit_code) override;

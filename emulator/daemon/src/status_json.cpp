@@ -120,7 +120,8 @@ ordered_json context_json(const ContextStatus& context) {
   const control::ResourceCounts& n = context.first.counts;
   ordered_json destroys = ordered_json::array();
   for (const control::WaitingDestroy& destroy : context.first.destroys) {
-    if (destroys.size() == control::StatusReport::kDestroysMost) break;  // it is not believed
+    if (destroys.size() == control::StatusReport::kDestroysMost)
+      break;  // a context that tells more is not believed
     destroys.push_back(destroy_json(destroy));
   }
   return {

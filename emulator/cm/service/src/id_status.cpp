@@ -26,7 +26,7 @@ bool is_over(const cm::Connection* connection) {
          connection->state() == cm::ConnectionState::kTimewait;
 }
 
-// A UD ID has no connection, but a request that is answered or not.
+// A UD ID has no connection. It has a request, which is answered or not.
 const char* state_of_ud(const cm::RdmaId& id, const cm::SidrExchange* exchange) {
   using State = cm::SidrExchange::State;
   if (id.is_accepted) return "CONNECTED";

@@ -122,7 +122,7 @@ class RdmaCm {
 
   // --- for status and tests -----------------------------------------------------------------
   std::size_t ids() const { return ids_.size(); }
-  // The name that the program has given the ID; 0: it has given none, or there is no such ID.
+  // Returns the name that the program has given the ID; 0: none, or there is no such ID.
   std::uint64_t uid_of(ChannelId channel, IdHandle handle) const {
     RdmaId* id = nullptr;
     return find(channel, handle, id) == 0 ? id->uid : 0;

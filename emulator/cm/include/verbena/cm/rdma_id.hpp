@@ -47,7 +47,7 @@ struct RdmaId {
   std::uint32_t starting_psn = 0;
   std::uint32_t qp_num = 0;
   std::uint32_t qkey = 0;
-  bool is_accepted = false;  // of UD: by its program, or by the peer
+  bool is_accepted = false;  // for UD: the program or the peer has accepted
   bool srq = false;
   bool holds_port = false;
   bool reuse_address = false;

@@ -23,7 +23,7 @@ struct UcmaReply {
   std::vector<std::uint8_t> response;
   // The number of events that the channel's descriptor has announced and that have been removed.
   std::uint32_t withdrawn = 0;
-  // Of an ID that was destroyed: its program's name for it, and how many of its events were read.
+  // For an ID that was destroyed: its program's name for it, and how many of its events were read.
   std::uint64_t destroyed_uid = 0;
   std::uint32_t destroyed_events = 0;
 };

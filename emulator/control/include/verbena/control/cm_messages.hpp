@@ -75,8 +75,8 @@ struct CmReply {
   // The number of CmEventReady messages to take off the channel (`other` for a migration) without a
   // fetch.
   std::uint32_t withdrawn = 0;
-  // Of DESTROY_ID: the program's name for the ID, which is where librdmacm has it, and how many of
-  // its events the program has read.
+  // For DESTROY_ID: the program's name for the ID, which is the ID's address in librdmacm, and how
+  // many of its events the program has read.
   std::uint64_t destroyed_at = 0;
   std::uint32_t destroyed_events = 0;
   VERBENA_FIELDS {

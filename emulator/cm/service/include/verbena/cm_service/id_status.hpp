@@ -9,8 +9,8 @@
 
 namespace verbena::cm_service {
 
-// Leaves out owner, device and events, which the ID does not know. `connection`, and `exchange` of
-// an ID of UD, are null if it has none.
+// Leaves out owner, device and events, which the ID does not know. `connection`, and `exchange`
+// for a UD ID, are null if the ID has none.
 fabric::CmIdStatus status_of(const cm::RdmaId& id, const cm::Connection* connection,
                              const cm::SidrExchange* exchange);
 
