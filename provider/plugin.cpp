@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/context/context.hpp"
 #include "verbena/context/live_contexts.hpp"
 #include "verbena/control/connect.hpp"
@@ -129,7 +130,7 @@ void* open_context(ibv_device* device, int cmd_fd, void* private_data) noexcept 
 // Replaces the connection that another process works with by one of our own.
 void reconnect(const ibv_device& device, int cmd_fd) {
   const std::string node = std::string("/dev/infiniband/") + device.dev_name;
-  const control::UniqueFd fresh(::open(node.c_str(), O_RDWR | O_CLOEXEC));
+  const control::UniqueFd fresh(beyond_streams(::open(node.c_str(), O_RDWR | O_CLOEXEC)));
   if (!fresh || ::dup3(fresh.get(), cmd_fd, O_CLOEXEC) < 0) {
     refuse(errno, "ibv_import_device: %s cannot be opened (errno %d)", node.c_str(), errno);
   }
@@ -152,7 +153,7 @@ void* import_from_another(ibv_device* device, int cmd_fd) noexcept {
   return made;
 }
 
-void* import_context(ibv_device* device, int cmd_fd) noexcept {
+void* import_by(ibv_device* device, int cmd_fd) noexcept {
   Context* const shared = share_context(cmd_fd);
   if (shared == nullptr) return import_from_another(device, cmd_fd);
   const auto memory = plugin->library.allocate_context(device, cmd_fd, kPrivateBytes);
@@ -170,6 +171,19 @@ void* import_context(ibv_device* device, int cmd_fd) noexcept {
 }
 
 void load() {
+// libibverbs gives us a duplicate of the program's descriptor, which is the connection to the
+// daemon, and closes the duplicate if the import fails.
+void* import_context(ibv_device* device, int cmd_fd) noexcept {
+  if (cmd_fd > STDERR_FILENO) return import_by(device, cmd_fd);
+  const int moved = ::fcntl(cmd_fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (moved < 0) return nullptr;
+  void* const made = import_by(device, moved);
+  const int saved = errno;
+  ::close(made != nullptr ? cmd_fd : moved);
+  errno = saved;
+  return made;
+}
+
   auto library = abi::Library::find();
   if (!library) {
     std::fprintf(stderr, "verbena: %s; no emulated device in this process\n",

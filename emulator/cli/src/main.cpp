@@ -15,6 +15,7 @@
 
 #include "answer.hpp"
 #include "command.hpp"
+#include "verbena/base/standard_streams.hpp"
 
 namespace verbena::cli {
 namespace {
@@ -151,16 +152,6 @@ int answer(int argc, char** argv, Context& context) {
   return context.exit_code;
 }
 
-// Fills standard streams that are closed. Otherwise the next descriptor that we open would take the
-// number of one, and get what is printed. The program of `run` finds the stream closed as before.
-void fill_closed_streams() {
-  int fd = -1;
-  do {
-    fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  } while (fd >= 0 && fd <= STDERR_FILENO);
-  if (fd >= 0) ::close(fd);
-}
-
 // Fails if the output was not written, so that half of an answer is not taken for all of it. A
 // reader that has gone wants no more.
 int check_output(int exit_code) {
@@ -174,7 +165,7 @@ int check_output(int exit_code) {
 
 int main(int argc, char** argv) {
   using namespace verbena::cli;
-  fill_closed_streams();
+  verbena::fill_closed_streams();
   Context context;
   context.as_json = asks_for_json(argc, argv);
   try {

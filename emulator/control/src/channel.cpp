@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "verbena/base/standard_streams.hpp"
+
 namespace verbena::control {
 namespace {
 
@@ -50,8 +52,8 @@ void take_fds(msghdr& m, Incoming& in) {
     for (std::size_t i = 0; i < count; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
-      UniqueFd owned(fd);
-      if (in.fd_count < kMaxFds) in.fds[in.fd_count++] = std::move(owned);
+      UniqueFd owned(beyond_streams(fd));
+      if (owned && in.fd_count < kMaxFds) in.fds[in.fd_count++] = std::move(owned);
     }
   }
 }

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/control/runtime_dir.hpp"
 
 namespace verbena::control {
@@ -18,7 +19,7 @@ namespace {
 
 std::string own_comm() {
   char text[32] = {};
-  const UniqueFd fd(::open("/proc/self/comm", O_RDONLY | O_CLOEXEC));
+  const UniqueFd fd(beyond_streams(::open("/proc/self/comm", O_RDONLY | O_CLOEXEC)));
   if (!fd) return {};
   const ssize_t n = ::read(fd.get(), text, sizeof text - 1);
   std::string comm(text, n > 0 ? static_cast<std::size_t>(n) : 0);
@@ -40,7 +41,7 @@ Outcome<Channel> connect_to_daemon(const std::string& dir) {
                                   " bytes); set VERBENA_RUNTIME_DIR to a shorter one");
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  UniqueFd fd(beyond_streams(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)));
   if (!fd) {
     const int code = errno;
     return fail(code, std::string("cannot make a socket: ") + std::strerror(code));

@@ -26,6 +26,7 @@
 #include "instance.hpp"
 #include "server.hpp"
 #include "shares.hpp"
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/cm_service/cm_service.hpp"
 #include "verbena/control/address_plan.hpp"
 #include "verbena/control/runtime_dir.hpp"
@@ -276,6 +277,7 @@ int start(const Options& options) {
 
 int main(int argc, char** argv) {
   using verbena::daemon::Options;
+  verbena::fill_closed_streams();
   Options options;
   CLI::App app("The Verbena emulator. `verbena up` and `verbena run` start it for you.",
                "verbenad");

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/context/context.hpp"
 #include "verbena/context/live_engines.hpp"
 #include "verbena/context/program_name.hpp"
@@ -134,7 +135,7 @@ void AttachedEngine::resume_dead() noexcept {
   is_parents_ = true;
   engine_->abandon();
   if (is_first_) owner_.abandon();
-  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  const int nothing = beyond_streams(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (nothing >= 0) {
     // The descriptor numbers stay taken, because their owners close them.
     ::dup3(nothing, client_.fd(), O_CLOEXEC);

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include "verbena/base/standard_streams.hpp"
 
 #include "verbena/context/context.hpp"
 #include "verbena/report/explain.hpp"
@@ -99,7 +100,7 @@ AttachedEngine& Engines::next() {
 AttachedEngine* Engines::make_further() {
   const ibv_device& device = *owner_.public_context()->device;
   const std::string node = std::string("/dev/infiniband/") + device.dev_name;
-  control::UniqueFd connection(::open(node.c_str(), O_RDWR | O_CLOEXEC));
+  control::UniqueFd connection(beyond_streams(::open(node.c_str(), O_RDWR | O_CLOEXEC)));
   if (!connection) return nullptr;
   const std::size_t count = count_.read_relaxed();
   try {

@@ -7,13 +7,15 @@
 #include <cerrno>
 #include <utility>
 
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/report/explain.hpp"
 
 namespace verbena::provider {
 
 ProgramEvents::ProgramEvents(ibv_context& context) : context_(context) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) refuse(errno, "ibv_open_device: no descriptors left");
+  if (::pipe2(ends, O_CLOEXEC) != 0 || !beyond_streams(ends))
+    refuse(errno, "ibv_open_device: no descriptors left");
   const control::UniqueFd written(ends[1]);
   if (const int error = pipe_.open(ends[0]); error != 0) {
     ::close(ends[0]);

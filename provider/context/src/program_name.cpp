@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/control/unique_fd.hpp"
 #include "verbena/fault/hash.hpp"
 #include "verbena/fault/rule.hpp"
@@ -16,7 +17,7 @@ namespace verbena::provider {
 namespace {
 
 std::string content_of(const char* path) {
-  const control::UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC));
+  const control::UniqueFd fd(beyond_streams(::open(path, O_RDONLY | O_CLOEXEC)));
   std::string all;
   char part[4096];
   for (ssize_t n = 0; fd && (n = ::read(fd.get(), part, sizeof part)) > 0;) {

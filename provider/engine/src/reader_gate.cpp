@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/link/system_calls.hpp"
 
 namespace verbena::provider {
@@ -21,7 +22,7 @@ bool may_run_on_one_only() noexcept {
 
 bool ReaderGate::open() noexcept {
   if (!closing_) {
-    closing_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    closing_.reset(beyond_streams(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)));
     has_one_processor_ = may_run_on_one_only();
   }
   return static_cast<bool>(closing_);

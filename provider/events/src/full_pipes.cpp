@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/events/event_pipe.hpp"
 
 namespace verbena::provider {
@@ -25,7 +26,7 @@ void FullPipes::add(EventPipe& pipe) noexcept {
   {
     const std::lock_guard guard(lock_);
     if (!set_) {
-      set_.reset(::epoll_create1(EPOLL_CLOEXEC));
+      set_.reset(beyond_streams(::epoll_create1(EPOLL_CLOEXEC)));
       fd_.publish(set_.get());
     }
     if (set_) await_room(pipe);

@@ -6,11 +6,13 @@
 #include <cerrno>
 #include <utility>
 
+#include "verbena/base/standard_streams.hpp"
+
 namespace verbena::provider {
 
 bool WaitSet::make(std::initializer_list<Member> members) noexcept {
   const int saved = errno;
-  set_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  set_.reset(beyond_streams(::epoll_create1(EPOLL_CLOEXEC)));
   for (const auto& [fd, by_edge] : members) {
     epoll_event event{};
     event.events = by_edge ? EPOLLIN | EPOLLET : EPOLLIN;

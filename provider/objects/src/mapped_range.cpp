@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/objects/mapped_range.hpp"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -12,6 +13,7 @@
 #include <cstdio>
 
 #include "page.hpp"
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/objects/populate.hpp"
 
 namespace verbena::provider {
@@ -66,7 +68,8 @@ bool is_within_file(const Mapping& mapping, std::uint64_t page) {
 
 // Returns whether readable (and writable) mappings cover the range without a hole.
 bool is_covered(std::uint64_t begin, std::uint64_t end, bool writable) {
-  std::FILE* maps = std::fopen("/proc/self/maps", "re");
+  const int fd = beyond_streams(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
+  std::FILE* maps = fd < 0 ? nullptr : ::fdopen(fd, "r");
   if (maps == nullptr) return true;  // no descriptor left to look with
   char line[4400];
   Mapping mapping;

@@ -5,10 +5,12 @@
 
 #include <cerrno>
 
+#include "verbena/base/standard_streams.hpp"
+
 namespace verbena::provider {
 
 int PollLease::open() noexcept {
-  timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  timer_.reset(beyond_streams(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)));
   return timer_ ? 0 : errno;
 }
 

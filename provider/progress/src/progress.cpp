@@ -14,6 +14,7 @@
 #include <iterator>
 #include <utility>
 
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbena/link/system_calls.hpp"
 #include "verbena/progress/times.hpp"
@@ -78,7 +79,7 @@ class SignalsBlocked {
 Progress::Progress(Driven& driven) : driven_(driven), term_(times::kFirstTerm) {}
 
 int Progress::start() noexcept {
-  kick_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  kick_.reset(beyond_streams(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)));
   if (!kick_) return errno;
   if (const int error = poll_lease_.open(); error != 0) return error;
   pthread_attr_t attributes;

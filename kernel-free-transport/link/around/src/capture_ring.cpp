@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/wire/sizes.hpp"
 
 namespace verbena::link {
@@ -58,7 +59,7 @@ Result<int, SocketError> CaptureRing::create(std::size_t capacity) {
   if (!std::has_single_bit(capacity) || capacity < kCapacityMin || capacity > kCapacityMax) {
     return ring_failure(EINVAL, "creating");
   }
-  const int fd = ::memfd_create("verbena-capture", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  const int fd = beyond_streams(::memfd_create("verbena-capture", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (fd < 0) return ring_failure(errno, "creating");
   const bool ok = ::ftruncate(fd, static_cast<off_t>(kPage + capacity)) == 0 &&
                   ::pwrite(fd, &kWhat, sizeof kWhat, 0) == sizeof kWhat &&

@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "verbena/base/standard_streams.hpp"
+
 namespace verbena::link {
 
 FurtherAddresses::~FurtherAddresses() {
@@ -14,7 +16,7 @@ FurtherAddresses::~FurtherAddresses() {
 
 bool FurtherAddresses::add(std::uint8_t number, std::unique_ptr<UdpLink> udp) {
   const Guard guard(lock_);
-  if (wait_fd_.read() < 0) wait_fd_.publish(::epoll_create1(EPOLL_CLOEXEC));
+  if (wait_fd_.read() < 0) wait_fd_.publish(beyond_streams(::epoll_create1(EPOLL_CLOEXEC)));
   epoll_event event{};
   event.events = EPOLLIN;
   if (::epoll_ctl(wait_fd_.read(), EPOLL_CTL_ADD, udp->wait_fd(), &event) != 0) return false;

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/link/system_calls.hpp"
 
 namespace verbena::link {
@@ -60,10 +61,12 @@ RingWaker::~RingWaker() { drop(); }
 // Tries two wake-ups, because no document promises that a second shutdown() wakes like the first.
 bool RingWaker::make() noexcept {
   int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0 || !beyond_streams(ends)) {
+    return false;
+  }
   end_ = ends[0];
   handle_ = WakerHandle(ends[1]);
-  set_ = ::epoll_create1(EPOLL_CLOEXEC);
+  set_ = beyond_streams(::epoll_create1(EPOLL_CLOEXEC));
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;
   if (set_ < 0 || ::epoll_ctl(set_, EPOLL_CTL_ADD, end_, &event) != 0) return false;

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "verbena/base/short_copy.hpp"
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/wire/bth.hpp"
 
 namespace verbena::link {
@@ -117,7 +118,7 @@ Result<int, SocketError> SharedRing::create(std::size_t capacity) {
   if (!std::has_single_bit(capacity) || capacity < kCapacityMin || capacity > kCapacityMax) {
     return Failure{ring_error(EINVAL, "creating")};
   }
-  const int fd = ::memfd_create("verbena-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  const int fd = beyond_streams(::memfd_create("verbena-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (fd < 0) return Failure{ring_error(errno, "creating")};
   std::uint64_t words[2] = {kWhat, 0};
   const bool ok = ::getrandom(&words[1], sizeof words[1], 0) == sizeof words[1] &&

@@ -12,6 +12,7 @@
 
 #include "port_holder.hpp"
 #include "sender_filter.hpp"
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/base/types.hpp"
 #include "verbena/link/socket_address.hpp"
 #include "verbena/link/socket_options.hpp"
@@ -85,7 +86,8 @@ void append_steering(std::vector<sock_filter>& code, std::size_t sockets, const 
 Result<int, SocketError> open_receive_socket(const IpAddress& local,
                                              const SlotGroupOptions& options, bool alone) {
   const SocketAddress address(local, options.port, options.scope_id);
-  const int fd = ::socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int fd =
+      beyond_streams(::socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (fd < 0) return Failure{socket_error(errno, "opening a UDP socket for", local)};
   const int on = 1;
   if (address.family() == AF_INET6) {

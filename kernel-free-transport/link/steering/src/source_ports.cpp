@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sender_filter.hpp"
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/link/seed.hpp"
 #include "verbena/link/socket_address.hpp"
 
@@ -26,9 +27,11 @@ int hold(std::uint16_t port) {
   const int on = 1;
   const int off = 0;
   const int nothing = 0;
-  int fd = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  int fd = beyond_streams(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const bool is_v6 = fd >= 0;
-  if (!is_v6) fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (!is_v6) {
+    fd = beyond_streams(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  }
   if (fd < 0) return -1;
   if (is_v6) ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &nothing, sizeof nothing);  // it is never read

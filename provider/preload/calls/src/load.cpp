@@ -3,12 +3,14 @@
 // up at their first use (nothing depends on this; other libraries' constructors may run before),
 // and it looks at the descriptors that the program inherited.
 #include <dirent.h>
+#include <fcntl.h>
 
 #include <charconv>
 #include <cstring>
 
 #include "nodes/node.hpp"
 #include "real/real.hpp"
+#include "verbena/base/standard_streams.hpp"
 
 namespace verbena::preload {
 namespace {
@@ -17,7 +19,9 @@ namespace {
 constexpr int kFirstOfInterest = 3;
 
 void notice_inherited() {
-  DIR* const folder = real::opendir("/proc/self/fd");
+  const int opened =
+      beyond_streams(real::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR* const folder = ::fdopendir(opened);
   if (folder == nullptr) return;
   const int own = ::dirfd(folder);
   while (const dirent* entry = ::readdir(folder)) {

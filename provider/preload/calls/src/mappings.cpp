@@ -13,6 +13,7 @@
 
 #include "real/real.hpp"
 #include "real/section.hpp"
+#include "verbena/base/standard_streams.hpp"
 
 namespace verbena::preload::mappings {
 namespace {
@@ -81,7 +82,7 @@ void note_gone(const void* address, std::size_t length, const char* by) noexcept
 
 std::size_t length_of(const void* address) noexcept {
   const Section section;
-  const int fd = real::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  const int fd = beyond_streams(real::open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
   if (fd < 0) return 0;
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   std::uintptr_t end = begin;

@@ -66,7 +66,7 @@ ssize_t receive(int fd, void* bytes, size_t size, int flags) {
 //
 // The thread may be cancelled in the wait, so nothing in this frame may need to be cleaned up.
 ssize_t write_awaiting(int fd, const Node& node, const void* bytes, size_t size) {
-  int own = real::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  int own = real::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   const int held = own >= 0 ? own : fd;
   ssize_t done = -1;
   do {

@@ -16,6 +16,7 @@
 #include "real/real.hpp"
 #include "real/section.hpp"
 #include "real/trace.hpp"
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/control/unique_fd.hpp"
 #include "verbena/preload/nldev.hpp"
 
@@ -67,7 +68,8 @@ bool exchange(int fd, Kind kind) {
   const auto own = own_address(fd);
   if (!own || own->nl_groups != 0) return false;  // it listens to the kernel's announcements
   const int protocol = kind == Kind::kNetlinkReal ? NETLINK_RDMA : kStandInProtocol;
-  UniqueFd other(real::socket(AF_NETLINK, option_of(fd, SO_TYPE) | SOCK_CLOEXEC, protocol));
+  UniqueFd other(
+      beyond_streams(real::socket(AF_NETLINK, option_of(fd, SO_TYPE) | SOCK_CLOEXEC, protocol)));
   if (!other) return false;
   const sockaddr_nl wanted = address_of(port_of(fd));
   if (::bind(other.get(), reinterpret_cast<const sockaddr*>(&wanted), sizeof wanted) != 0) {
@@ -86,7 +88,8 @@ bool exchange(int fd, Kind kind) {
 // Returns the kernel's whole answer to a dump, or nothing.
 std::vector<std::uint8_t> ask_kernel(std::span<const std::uint8_t> request) {
   std::vector<std::uint8_t> reply;
-  const UniqueFd fd(real::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA));
+  const UniqueFd fd(
+      beyond_streams(real::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA)));
   if (!fd) return reply;
   const timeval patience{kKernelPatienceSeconds, 0};
   (void)::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
@@ -164,7 +167,7 @@ ssize_t answer(int fd, std::span<const std::uint8_t> request, bool has_kernel) {
 // Where the kernel has RDMA, every stand-in has replaced a real socket.
 bool kernel_has_rdma() {
   return static_cast<bool>(
-      UniqueFd(real::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA)));
+      UniqueFd(beyond_streams(real::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA))));
 }
 
 std::optional<ssize_t> handle(int fd, std::span<const std::uint8_t> request) {

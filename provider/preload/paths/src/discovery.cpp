@@ -15,6 +15,7 @@
 #include "real/section.hpp"
 #include "real/trace.hpp"
 #include "verbena/base/port_counters.hpp"
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/control/runtime_dir.hpp"
 #include "verbena/control/status_messages.hpp"
@@ -132,7 +133,7 @@ control::UniqueFd connect_to_emulator(std::string_view own_name) {
     return {};
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  control::UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  control::UniqueFd fd(beyond_streams(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)));
   if (!fd) return {};
   if (!own_name.empty() && !bind_abstract(fd.get(), own_name)) return {};
   limit_waiting(fd.get());

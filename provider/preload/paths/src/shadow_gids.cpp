@@ -13,6 +13,7 @@
 
 #include "paths/discovery.hpp"
 #include "real/real.hpp"
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/control/unique_fd.hpp"
 #include "verbena/preload/paths.hpp"
 
@@ -21,7 +22,7 @@ namespace {
 
 // Returns the first line of a small file.
 std::optional<std::string> line_of(const std::string& path) {
-  const control::UniqueFd fd(real::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const control::UniqueFd fd(beyond_streams(real::open(path.c_str(), O_RDONLY | O_CLOEXEC)));
   if (!fd) return std::nullopt;
   char text[256];
   const ssize_t n = ::read(fd.get(), text, sizeof text);

@@ -15,6 +15,7 @@
 
 #include "real/real.hpp"
 #include "real/trace.hpp"
+#include "verbena/base/standard_streams.hpp"
 
 namespace verbena::preload {
 namespace {
@@ -22,7 +23,8 @@ namespace {
 // Returns the names in a directory, sorted, without `.` and `..`.
 std::vector<std::string> names_in(const std::string& directory) {
   std::vector<std::string> names;
-  DIR* dir = real::opendir(directory.c_str());
+  DIR* dir = ::fdopendir(
+      beyond_streams(real::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
   if (dir == nullptr) return names;
   while (const dirent* entry = ::readdir(dir)) {
     const std::string name = entry->d_name;

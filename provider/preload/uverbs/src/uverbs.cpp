@@ -18,6 +18,7 @@
 #include "real/fd_table.hpp"
 #include "real/real.hpp"
 #include "real/trace.hpp"
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/control/device_info.hpp"
 #include "verbena/preload/uverbs_request.hpp"
 
@@ -34,7 +35,9 @@ dev_t device_number(std::uint32_t number) {
 // and gives up at once. For a device that vanished it would wait five seconds.
 UniqueFd dead_connection() {
   int pair[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return {};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0 || !beyond_streams(pair)) {
+    return {};
+  }
   ::close(pair[1]);
   return UniqueFd(pair[0]);
 }
@@ -58,12 +61,13 @@ int open_uverbs(const std::string&, const std::string& own_name, int flags) {
 // reader. The flags mark the descriptor as such a pipe (fd_table.hpp).
 int make_event_pipe() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return -1;
+  if (::pipe2(ends, O_CLOEXEC) != 0 || !beyond_streams(ends)) return -1;
   char path[32];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", ends[0]);
   constexpr int kFlags = O_RDWR | O_CLOEXEC;
   int fd = real::open(static_cast<const char*>(path), kFlags | fd_table::kSealFlags);
   if (fd < 0) fd = real::open(static_cast<const char*>(path), kFlags);
+  fd = beyond_streams(fd);
   const int code = errno;
   ::close(ends[0]);
   ::close(ends[1]);

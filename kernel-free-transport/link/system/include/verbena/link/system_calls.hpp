@@ -18,6 +18,8 @@
 #include <cstdint>
 #include <span>
 
+#include "verbena/base/standard_streams.hpp"
+
 namespace verbena::link {
 
 inline long kernel_word(std::integral auto value) noexcept { return static_cast<long>(value); }
@@ -64,7 +66,13 @@ inline ssize_t receive_message(int fd, msghdr& message, int flags) noexcept {
 }
 
 inline int open_file(const char* path, int flags) noexcept {
-  return static_cast<int>(call_kernel(SYS_openat, AT_FDCWD, path, flags));
+  const int fd = static_cast<int>(call_kernel(SYS_openat, AT_FDCWD, path, flags));
+  if (fd < 0) return fd;
+  const int saved = errno;
+  const int moved = beyond_streams(fd);
+  const int result = moved >= 0 ? moved : -errno;
+  errno = saved;
+  return result;
 }
 
 inline ssize_t write_bytes(int fd, const void* bytes, std::size_t size) noexcept {

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Programs whose standard streams are closed, broken or full: what is explained to them harms neither them nor the
+emulator. And programs whose names are no plain words.
+
+    streams_test.py PREFIX STREAMS [unittest arguments]
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "provider"))
+import device as devices  # noqa: E402
+
+LIMIT = 60
+PREFIX = PROGRAM = None
+SUBSETS = ((0,), (1,), (2,), (0, 1), (1, 2), (0, 1, 2))
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.device = cls.enterClassContext(devices.Emulator(PREFIX))
+        cls.device.environment["VERBENA_LOG"] = "explain-all"
+
+    def explained(self, *words, **environment):
+        return subprocess.run(self.device.wrap([PROGRAM, *words]), env=self.device.environment | environment, text=True,
+                              capture_output=True, timeout=LIMIT, check=False)
+
+
+class Closed(Case):
+    def closed(self, fds, **environment):
+        """Returns what the program has found wrong."""
+        shut = " ".join(f"{fd}>&-" for fd in fds)
+        with tempfile.NamedTemporaryFile("r") as said:
+            done = subprocess.run(self.device.wrap(["sh", "-c", f'exec "$0" closed "$1" {shut}', PROGRAM, said.name]),
+                                  env=self.device.environment | environment, text=True, capture_output=True,
+                                  timeout=LIMIT, check=False)
+            self.assertEqual(done.returncode, 0, (fds, done))
+            return said.read()
+
+    def test_nothing_of_ours_takes_the_place_of_a_stream(self):
+        for link in ("auto", "udp"):
+            for fds in SUBSETS:
+                kept = tuple(f"{fd} is " for fd in range(3) if fd not in fds)
+                wrong = [line for line in self.closed(fds, VERBENA_LINK=link).splitlines() if not line.startswith(kept)]
+                self.assertEqual(wrong, [], (link, fds))
+
+    def test_trace(self):
+        self.assertNotIn("dead", self.closed((2,), VERBENA_PRELOAD_TRACE="1"))
+
+    def test_emulator(self):
+        """The emulator's own files do not take these places either, whoever starts it."""
+        for fds in SUBSETS:
+            with tempfile.TemporaryDirectory(prefix="verbena-streams-") as folder:
+                environment = self.device.environment | {"VERBENA_RUNTIME_DIR": folder + "/run"}
+                os.mkdir(folder + "/run", 0o700)
+                shut = " ".join(f"{fd}>&-" for fd in fds)
+                daemon = subprocess.Popen(["sh", "-c", f'exec "$0" --private --foreground --log-level trace {shut}',
+                                           PREFIX + "/bin/verbenad"], env=environment, stdout=subprocess.DEVNULL,
+                                          stderr=subprocess.DEVNULL)
+                try:
+                    self.until_up(environment, daemon)
+                    for fd in fds:
+                        self.assertEqual(os.readlink(f"/proc/{daemon.pid}/fd/{fd}"), "/dev/null", fds)
+                    done = subprocess.run([self.device.verbena, "run", "--", PROGRAM, "closed", folder + "/said"],
+                                          env=environment, capture_output=True, timeout=LIMIT, check=False)
+                    self.assertEqual(done.returncode, 0, done)
+                finally:
+                    daemon.terminate()
+                    daemon.wait(LIMIT)
+
+    def until_up(self, environment, daemon):
+        while subprocess.run([self.device.verbena, "status"], env=environment, capture_output=True, check=False).returncode:
+            self.assertIsNone(daemon.poll())
+
+
+if __name__ == "__main__":
+    PREFIX, PROGRAM = sys.argv[1], os.path.abspath(sys.argv[2])
+    del sys.argv[1:3]
+    unittest.main(verbosity=2)
