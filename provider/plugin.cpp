@@ -20,6 +20,7 @@
 #include "verbena/context/live_contexts.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/control/runtime_dir.hpp"
+#include "verbena/control/user_lines.hpp"
 #include "verbena/link/futex.hpp"
 #include "verbena/objects/dead_handles.hpp"
 #include "verbena/report/guard.hpp"
@@ -170,7 +171,6 @@ void* import_by(ibv_device* device, int cmd_fd) noexcept {
   return memory.verbs_context;
 }
 
-void load() {
 // libibverbs gives us a duplicate of the program's descriptor, which is the connection to the
 // daemon, and closes the duplicate if the import fails.
 void* import_context(ibv_device* device, int cmd_fd) noexcept {
@@ -184,10 +184,10 @@ void* import_context(ibv_device* device, int cmd_fd) noexcept {
   return made;
 }
 
+void load() {
   auto library = abi::Library::find();
   if (!library) {
-    std::fprintf(stderr, "verbena: %s; no emulated device in this process\n",
-                 library.error().c_str());
+    control::tell_user("%s; no emulated device in this process", library.error().c_str());
     return;
   }
   abi::Ops ops = all_ops();
@@ -195,7 +195,7 @@ void* import_context(ibv_device* device, int cmd_fd) noexcept {
     try {
       plan_failures(ops, list);
     } catch (const std::invalid_argument& wrong) {
-      std::fprintf(stderr, "verbena: %s; no emulated device in this process\n", wrong.what());
+      control::tell_user("%s; no emulated device in this process", wrong.what());
       return;
     }
   }

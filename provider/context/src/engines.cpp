@@ -6,14 +6,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>
-#include "verbena/base/standard_streams.hpp"
 
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/context/context.hpp"
+#include "verbena/control/user_lines.hpp"
 #include "verbena/report/explain.hpp"
 
 namespace verbena::provider {
@@ -36,10 +36,8 @@ std::size_t engines_wanted() {
   }
   static std::atomic<bool> told{false};
   if (!word.empty() && !told.exchange(true)) {
-    std::fprintf(stderr,
-                 "verbena: VERBENA_ENGINES=%s is no number from 1 to %zu; using one for each "
-                 "processor\n",
-                 text, kMost);
+    control::tell_user(
+        "VERBENA_ENGINES=%s is no number from 1 to %zu; using one for each processor", text, kMost);
   }
   return std::min(processors(), kMost);
 }

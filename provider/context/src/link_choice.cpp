@@ -2,9 +2,9 @@
 #include "verbena/context/link_choice.hpp"
 
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 
+#include "verbena/control/user_lines.hpp"
 #include "verbena/report/explain.hpp"
 
 namespace verbena::provider {
@@ -16,8 +16,7 @@ LinkChoice link_choice() {
   if (word == "shm") return LinkChoice::kSharedMemory;
   static std::atomic<bool> told{false};  // once per process
   if (word != "auto" && !told.exchange(true)) {
-    std::fprintf(stderr, "verbena: VERBENA_LINK=%s is none of udp, shm and auto; using auto\n",
-                 word.c_str());
+    control::tell_user("VERBENA_LINK=%s is none of udp, shm and auto; using auto", word.c_str());
   }
   return LinkChoice::kAuto;
 }
@@ -31,8 +30,8 @@ void tell_of_udp(LinkChoice choice, const IpAddress& peer, bool peer_is_here,
     }
     return;
   }
-  std::fprintf(stderr, "verbena: VERBENA_LINK=shm, but UDP carries the packets to %s: %s\n",
-               peer.to_string().c_str(), reason.c_str());
+  control::tell_user("VERBENA_LINK=shm, but UDP carries the packets to %s: %s",
+                     peer.to_string().c_str(), reason.c_str());
 }
 
 }  // namespace verbena::provider

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "verbena/base/lock.hpp"
-#include "verbena/link/system_calls.hpp"
+#include "verbena/control/user_lines.hpp"
 #include "verbena/report/repeats.hpp"
 
 namespace verbena::provider {
@@ -54,16 +54,9 @@ bool with_repeats(F&& f) noexcept {
   return true;
 }
 
-// Writes the line in one call, so that lines of several threads and processes do not mix.
 void write_line(std::string_view text, const char* behind) noexcept {
-  char line[kLine];
-  const int wanted = std::snprintf(line, kLine - 1, "verbena: %s[%d]: %.*s%s",
-                                   program_invocation_short_name, static_cast<int>(::getpid()),
-                                   static_cast<int>(text.size()), text.data(), behind);
-  std::size_t length =
-      std::min<std::size_t>(wanted < 0 ? 0 : static_cast<std::size_t>(wanted), kLine - 2);
-  line[length++] = '\n';
-  [[maybe_unused]] const ssize_t written = link::write_bytes(STDERR_FILENO, line, length);
+  control::tell_user("%s[%d]: %.*s%s", program_invocation_short_name, static_cast<int>(::getpid()),
+                     static_cast<int>(text.size()), text.data(), behind);
 }
 
 void say(const char* format, std::va_list arguments) noexcept {

@@ -79,6 +79,32 @@ class Closed(Case):
             self.assertIsNone(daemon.poll())
 
 
+class Broken(Case):
+    def test_nobody_reads_any_more(self):
+        """No SIGPIPE kills the program, and none of the program's own is taken away."""
+        done = self.explained("gone")
+        self.assertEqual((done.returncode, done.stdout), (0, "alive\n"), done)
+
+    def test_full(self):
+        """The program goes on soon, and the next line that can be written says how many are missing."""
+        done = self.explained("full")
+        self.assertEqual(done.returncode, 0, done)
+        first, second, alive = done.stdout.splitlines()
+        self.assertRegex(first, r"^verbena: streams\[\d+\]: ibv_reg_mr.* \(20 lines before it could not be written\)$")
+        self.assertRegex(second, r"^verbena: streams\[\d+\]: ibv_reg_mr: length is 0( \(such a line .*time\))?$")
+        self.assertEqual(alive, "alive")
+
+    def test_a_file_that_may_not_grow(self):
+        with tempfile.TemporaryFile() as file:
+            done = subprocess.run(self.device.wrap([PROGRAM, "limited"]), env=self.device.environment, text=True,
+                                  stdout=subprocess.PIPE, stderr=file, timeout=LIMIT, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, "alive\n"), done)
+
+    def test_trace_of_the_preload_library(self):
+        done = self.explained("gone", VERBENA_PRELOAD_TRACE="1")
+        self.assertEqual((done.returncode, done.stdout), (0, "alive\n"), done)
+
+
 if __name__ == "__main__":
     PREFIX, PROGRAM = sys.argv[1], os.path.abspath(sys.argv[2])
     del sys.argv[1:3]

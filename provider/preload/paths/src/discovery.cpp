@@ -19,6 +19,7 @@
 #include "verbena/control/connect.hpp"
 #include "verbena/control/runtime_dir.hpp"
 #include "verbena/control/status_messages.hpp"
+#include "verbena/control/user_lines.hpp"
 
 namespace verbena::preload {
 namespace {
@@ -82,9 +83,8 @@ bool may_explain(const std::atomic<int>& left) {
 void explain(std::atomic<int>& left, const char* what, const control::Error& error) {
   if (!may_explain(left)) return;
   if (left.fetch_sub(1) <= 0) return;
-  const std::string line = std::string("verbena: ") + program_invocation_short_name + "[" +
-                           std::to_string(::getpid()) + "]: " + what + ": " + error.text + "\n";
-  (void)!real::write(STDERR_FILENO, line.data(), line.size());
+  control::tell_user("%s[%d]: %s: %s", program_invocation_short_name, ::getpid(), what,
+                     error.text.c_str());
 }
 
 // Tells the program's user why the program finds no device of ours.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "rdma_cm/failing_calls.hpp"
 
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -10,6 +9,7 @@
 
 #include "verbena/control/cm_functions.hpp"
 #include "verbena/control/planned_failures.hpp"
+#include "verbena/control/user_lines.hpp"
 
 namespace verbena::preload::failing_calls {
 namespace {
@@ -50,10 +50,9 @@ int error_of(std::string_view function) noexcept {
     const auto call = plan.calls.next(plan.asked);
     if (!call) continue;
     if (explains()) {
-      std::fprintf(stderr,
-                   "verbena: %s: call %llu of this process fails with %s, as VERBENA_FAIL asks\n",
-                   plan.asked.function.data(), static_cast<unsigned long long>(*call),
-                   plan.asked.error_name.data());
+      control::tell_user("%s: call %llu of this process fails with %s, as VERBENA_FAIL asks",
+                         plan.asked.function.data(), static_cast<unsigned long long>(*call),
+                         plan.asked.error_name.data());
     }
     return plan.asked.error;
   }

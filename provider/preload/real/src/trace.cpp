@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "real/real.hpp"
 #include "real/section.hpp"
+#include "verbena/control/user_lines.hpp"
 
 namespace verbena::preload {
 
@@ -27,16 +27,11 @@ bool is_tracing() {
 void trace_line(const char* format, ...) {
   const Section section;
   char line[512];
-  int used = std::snprintf(line, sizeof line, "verbena-preload[%d]: ", ::getpid());
   va_list arguments;
   va_start(arguments, format);
-  used +=
-      std::vsnprintf(line + used, sizeof line - static_cast<std::size_t>(used), format, arguments);
+  (void)std::vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
-  if (used >= static_cast<int>(sizeof line)) used = sizeof line - 1;
-  line[used] = '\n';
-  (void)!real::write(STDERR_FILENO, static_cast<const void*>(line),
-                     static_cast<std::size_t>(used) + 1);
+  control::tell_user_plainly("verbena-preload[%d]: %s", ::getpid(), line);
 }
 
 }  // namespace verbena::preload
