@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/report/explain.hpp"
 
+#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string_view>
 
 #include "verbena/base/lock.hpp"
@@ -21,7 +23,8 @@ namespace verbena::provider {
 namespace {
 
 constexpr std::size_t kLine = 768;
-// A thread that holds the lock is done soon. In a forked child, the parent may hold it for ever.
+// A thread that holds the lock is done soon, unless it waits for this one, whose signal handler
+// came in between.
 constexpr int kTriesToLock = 1000;
 
 bool log_has(const char* word) {
@@ -36,10 +39,14 @@ bool explains_all() noexcept {
 }
 
 constinit Lock lock_of_repeats;
-Repeats& repeats() noexcept {
-  static Repeats all;
-  return all;
+constinit Repeats repeats;
+
+// The lines that were left out are the parent's, and one of its threads may hold the lock for ever.
+void begin_anew_in_child() noexcept {
+  std::construct_at(&lock_of_repeats);
+  repeats.forget();
 }
+[[maybe_unused]] const int registered = ::pthread_atfork(nullptr, nullptr, &begin_anew_in_child);
 
 // Runs `f` under the lock. Returns false if it did not get the lock.
 template <typename F>
@@ -49,7 +56,7 @@ bool with_repeats(F&& f) noexcept {
     if (--tries == 0) return false;
     ::sched_yield();
   }
-  f(repeats());
+  f(repeats);
   lock_of_repeats.unlock();
   return true;
 }

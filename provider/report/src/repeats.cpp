@@ -56,6 +56,7 @@ Repeats::Kind& Repeats::kind_of(std::uint64_t hash) noexcept {
   if (known != end) return *known;
   if (used_ == kKinds) return kinds_.back();
   Kind& fresh = kinds_[used_++];
+  fresh = {};
   fresh.hash = hash;
   return fresh;
 }

@@ -8,6 +8,7 @@ emulator. And programs whose names are no plain words.
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -103,6 +104,18 @@ class Broken(Case):
     def test_trace_of_the_preload_library(self):
         done = self.explained("gone", VERBENA_PRELOAD_TRACE="1")
         self.assertEqual((done.returncode, done.stdout), (0, "alive\n"), done)
+
+
+class Forked(Case):
+    def test_a_child_speaks_for_itself(self):
+        """It neither reports the lines that its parent has left out, nor counts them."""
+        done = self.explained("forked", VERBENA_LOG="explain")
+        self.assertEqual(done.returncode, 0, done)
+        parent, child = done.stdout.split()
+        for pid, rest in ((parent, [" (such a line for the 10th time)", " (and 9 more such lines that were left out)"]),
+                          (child, [" (and 5 more such lines that were left out)"])):
+            lines = re.findall(rf"^verbena: streams\[{pid}\]: ibv_reg_mr: length is 0(.*)$", done.stderr, re.MULTILINE)
+            self.assertEqual(lines, ["", *rest], done.stderr)
 
 
 if __name__ == "__main__":

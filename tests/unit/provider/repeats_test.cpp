@@ -62,6 +62,14 @@ TEST(Repeats, OtherWordsAreAnotherKind) {
   EXPECT_EQ(said_of(repeats, "ibv_alloc_dm: length is 0", 2).size(), 1u);
 }
 
+TEST(Repeats, ForgetsAll) {
+  Repeats repeats;
+  said_of(repeats, "ibv_reg_mr: length is 0", 25);
+  repeats.forget();
+  EXPECT_TRUE(left_out(repeats).empty());
+  EXPECT_EQ(said_of(repeats, "ibv_reg_mr: length is 0", 10), (std::vector<std::uint64_t>{1, 10}));
+}
+
 TEST(Repeats, ManyKinds) {
   Repeats repeats;
   const auto line = [](std::size_t i) {
