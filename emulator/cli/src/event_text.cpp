@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "verbena/control/printable.hpp"
+
 namespace verbena::cli {
 namespace {
 
@@ -111,8 +113,8 @@ std::string words_of(const std::string& kind, const json& event) {
 
 std::string text_of_event(const std::string& line) {
   const json event = json::parse(line, nullptr, false);
-  if (!event.is_object()) return line;
-  return beginning_of(event) + words_of(string_in(event, "kind"), event);
+  if (!event.is_object()) return control::printable(line);
+  return control::printable(beginning_of(event) + words_of(string_in(event, "kind"), event));
 }
 
 bool is_end_of_emulator(const std::string& line) {

@@ -15,6 +15,7 @@
 #include "private_emulator.hpp"
 #include "status_parts.hpp"
 #include "text.hpp"
+#include "verbena/control/printable.hpp"
 #include "verbena/control/status_messages.hpp"
 
 namespace verbena::cli {
@@ -23,7 +24,7 @@ namespace {
 using control::StatusPart;
 using nlohmann::json;
 
-std::string text_of(const json& value) { return value.get<std::string>(); }
+std::string text_of(const json& value) { return control::printable(value.get<std::string>()); }
 
 // Returns the queues that a queue pair uses: ", CQ 1", or both completion queues if they differ,
 // and its SRQ.

@@ -21,6 +21,7 @@
 #include "side_output.hpp"
 #include "silent_emulator.hpp"
 #include "time_limit.hpp"
+#include "verbena/control/printable.hpp"
 #include "verbena/control/runtime_dir.hpp"
 #include "verbena/link/clock.hpp"
 #include "waits_at_time_limit.hpp"
@@ -46,8 +47,8 @@ class LeftBehind {
     has_told_ = true;
     std::string names;
     for (const Process& process : children.living()) {
-      names +=
-          (names.empty() ? "" : ", ") + process.name + " (pid " + std::to_string(process.pid) + ")";
+      names += (names.empty() ? "" : ", ") + control::printable(process.name) + " (pid " +
+               std::to_string(process.pid) + ")";
     }
     if (names.empty()) return;  // the last one is just ending
     complain(program + " has ended; waiting for what it started: " + names);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "program_status.hpp"
+#include "verbena/control/printable.hpp"
 #include "wait_reasons.hpp"
 
 namespace verbena::cli {
@@ -45,11 +46,7 @@ std::vector<Wait> waits_of_device(const json& device) {
 
 std::string text_of(const Wait& wait) {
   const std::string pid = wait.pid != 0 ? "[" + std::to_string(wait.pid) + "]" : "";
-  std::string text = wait.program + pid + ": " + wait.text;
-  constexpr unsigned char kDelete = 0x7f;
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return c < ' ' || c == kDelete; }, '?');
-  return text;
+  return control::printable(wait.program + pid + ": " + wait.text);
 }
 
 Waits::Waits() = default;

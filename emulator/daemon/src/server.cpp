@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "journal_json.hpp"
+#include "verbena/control/printable.hpp"
 #include "version.hpp"
 
 namespace verbena::daemon {
@@ -46,7 +47,8 @@ void Server::add_session(UniqueFd fd, std::uint32_t pid) {
   // A session is deleted only after its own handlers have returned.
   events.on_end = [this](Session& session, const control::Error& error) {
     if (error.code != ECONNRESET) {
-      spdlog::warn("client {} ({}) cut off: {}", session.info.pid, session.info.comm, error.text);
+      spdlog::warn("client {} ({}) cut off: {}", session.info.pid,
+                   control::printable(session.info.comm), error.text);
     }
     loop_.at_end_of_turn([this, gone = session.id] { remove_session(gone); });
   };
@@ -86,7 +88,7 @@ void Server::close_context(Session& session) {
   }
   context.port->remove_context(context.slot);
   spdlog::info("{} slot {} is free again (pid {} {})", context.port->info().name, context.slot,
-               session.info.pid, session.info.comm);
+               session.info.pid, control::printable(session.info.comm));
 }
 
 void Server::shut_down(const std::string& reason) {

@@ -9,6 +9,7 @@
 #include "journal_json.hpp"
 #include "server.hpp"
 #include "verbena/control/connect.hpp"
+#include "verbena/control/printable.hpp"
 #include "verbena/control/ring_messages.hpp"
 #include "verbena/control/status_messages.hpp"
 #include "version.hpp"
@@ -184,7 +185,7 @@ void Server::on_open_device(Session& session, const Incoming& in) {
                in.header.sequence, fds);
   rule_events_.follow();
   spdlog::info("{} slot {} to pid {} ({})", port->info().name, *slot, session.info.pid,
-               session.info.comm);
+               control::printable(session.info.comm));
 }
 
 void Server::on_extra_slot(Session& session, const Incoming& in) {

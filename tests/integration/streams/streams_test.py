@@ -6,6 +6,7 @@ emulator. And programs whose names are no plain words.
     streams_test.py PREFIX STREAMS [unittest arguments]
 """
 
+import json
 import os
 import pathlib
 import re
@@ -116,6 +117,33 @@ class Forked(Case):
                           (child, [" (and 5 more such lines that were left out)"])):
             lines = re.findall(rf"^verbena: streams\[{pid}\]: ibv_reg_mr: length is 0(.*)$", done.stderr, re.MULTILINE)
             self.assertEqual(lines, ["", *rest], done.stderr)
+
+
+class Names(Case):
+    NAME = "a\nb\x1b[31mX"
+
+    def test_names_that_are_no_words(self):
+        """A name neither splits a line nor reaches the terminal. JSON has the exact name."""
+        plain = "a?b?[31mX"
+        command = self.device.wrap(["bash", "-c", 'exec -a "$1" "$0" named "$1"', PROGRAM, self.NAME])
+        program = subprocess.Popen(command, env=self.device.environment, text=True, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(program.kill)
+        self.assertEqual(program.stdout.readline(), "here\n")
+        for command in ("status", "events", "waits"):
+            said = self.device.control(command).stdout
+            self.assertNotIn("\x1b", said)
+            self.assertNotRegex(said, r"(?m)^b")
+        self.assertIn(f"({plain})", self.device.control("status").stdout)
+        self.assertIn(f" {plain}[{program.pid}] ", self.device.control("events").stdout)
+        exact = json.loads(self.device.control("status", "--json").stdout)
+        self.assertEqual(exact["devices"][0]["contexts"][0]["program"], self.NAME)
+        events = [json.loads(line) for line in self.device.control("events", "--json").stdout.splitlines()]
+        self.assertIn(self.NAME, [event.get("program") for event in events])
+        _, said = program.communicate("", LIMIT)
+        self.assertIn(f"verbena: {plain}[{program.pid}]: ibv_reg_mr", said)
+        log = next(pathlib.Path(self.device.environment["VERBENA_RUNTIME_DIR"]).glob("*.log")).read_text()
+        self.assertNotIn("\x1b", log)
 
 
 if __name__ == "__main__":
