@@ -13,6 +13,7 @@
 #include "real/export.hpp"
 #include "real/real.hpp"
 #include "real/section.hpp"
+#include "verbena/base/standard_streams.hpp"
 #include "verbena/control/waiting_destroys.hpp"
 
 namespace verbena::preload::destroyed_ids {
@@ -37,7 +38,7 @@ bool waits(const Entry& entry) noexcept {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/self/task/%d/syscall",
                 entry.thread.load(std::memory_order_acquire));
-  const int fd = real::open(path, O_RDONLY | O_CLOEXEC);
+  const int fd = beyond_streams(real::open(path, O_RDONLY | O_CLOEXEC));
   if (fd < 0) return false;
   char text[256];
   const ssize_t size = real::read(fd, text, sizeof text - 1);
