@@ -23,7 +23,7 @@ Outcome<std::unique_ptr<Fabric>> Fabric::open(const std::vector<control::DeviceI
     if (!port) return Failure<control::Error>{port.error()};
     std::vector<IpAddress> strangers;
     for (const control::DeviceInfo& other : devices) {
-      if (other.persona != info.persona) strangers.push_back(other.address);
+      if (other.persona != (*port)->info().persona) strangers.push_back(other.address);
     }
     (*port)->set_strangers(std::move(strangers));
     fabric->ports_.push_back(std::move(*port));

@@ -24,6 +24,7 @@ void make_dirs(const std::string& path) { fs::create_directories(path); }
 
 // Throws like the functions of std::filesystem: a full disk ends the whole construction.
 void write_new(const std::string& path, const std::string& text) {
+  errno = 0;  // a short write does not set it
   const control::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   const bool written =
       fd && ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());

@@ -58,10 +58,16 @@ qp::QueuePair* Device::create_qp(qp::QueuePairOptions options) {
   }
   if (!number) return nullptr;
   options.number = *number;
-  auto qp = std::make_unique<qp::QueuePair>(options, around);
-  const Guard guard(receive_lock_);
-  table_.set(*number, qp.get());
-  return qp.release();
+  try {
+    auto qp = std::make_unique<qp::QueuePair>(options, around);
+    const Guard guard(receive_lock_);
+    table_.set(*number, qp.get());
+    return qp.release();
+  } catch (...) {
+    const Guard guard(receive_lock_);
+    table_.release(*number);
+    throw;
+  }
 }
 
 void Device::destroy_qp(qp::QueuePair* qp) {

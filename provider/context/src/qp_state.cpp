@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/context/qp_state.hpp"
 
+#include <cerrno>
+
 #include "verbena/context/address_vector.hpp"
 #include "verbena/link/clock.hpp"
+#include "verbena/report/explain.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -13,8 +16,34 @@ static_assert(IBV_QPS_RESET == static_cast<int>(qp::State::kReset) &&
 static_assert(+IBV_QP_STATE == +qp::kMaskState && +IBV_QP_DEST_QPN == +qp::kMaskDestQpn &&
               +IBV_QP_ALT_PATH == +qp::kMaskAlternatePath && +IBV_QP_CAP == +qp::kMaskCapabilities);
 
+// The engine's queue pair numbers have 24 bits.
+void check_destination(std::uint32_t number) {
+  constexpr std::uint32_t kMost = 0xffffff;
+  if (number > kMost) {
+    refuse(EINVAL, "ibv_modify_qp: dest_qp_num = 0x%x is more than a queue pair number's 24 bits",
+           number);
+  }
+}
+
+// The engine has eight bits for path_mtu. A program that gives a number of bytes gets an
+// explanation.
+void check_path_mtu(ibv_mtu mtu) {
+  if (static_cast<unsigned>(mtu) > 0xff) {
+    refuse(EINVAL,
+           "ibv_modify_qp: path_mtu is %u; expected is a value of enum ibv_mtu, 1 (256 bytes) to 5 "
+           "(4096 bytes)",
+           static_cast<unsigned>(mtu));
+  }
+}
+
+void check_state(const char* name, ibv_qp_state state) {
+  if (static_cast<unsigned>(state) > IBV_QPS_ERR) {
+    refuse(EINVAL, "ibv_modify_qp: %s = %d is not a state", name, static_cast<int>(state));
+  }
+}
+
 qp::State state_of(ibv_qp_state state) {
-  // The caller of the verb has refused values outside the enumeration (verbs/src/state.cpp).
+  // check_values() has refused values outside the enumeration.
   return static_cast<qp::State>(state);
 }
 
@@ -78,6 +107,13 @@ void fill_attr(ibv_qp_attr& to, const qp::Attributes& a, const Qp& qp) {
 }
 
 }  // namespace
+
+void check_values(const ibv_qp_attr& attr, unsigned mask) {
+  if ((mask & IBV_QP_STATE) != 0) check_state("qp_state", attr.qp_state);
+  if ((mask & IBV_QP_CUR_STATE) != 0) check_state("cur_qp_state", attr.cur_qp_state);
+  if ((mask & IBV_QP_DEST_QPN) != 0) check_destination(attr.dest_qp_num);
+  if ((mask & IBV_QP_PATH_MTU) != 0) check_path_mtu(attr.path_mtu);
+}
 
 std::optional<qp::Refused> modify_state(Qp& qp, const ibv_qp_attr& attr, unsigned mask,
                                         Port::MayAsk may_ask) {

@@ -277,6 +277,14 @@ control::ReceiverAnswer XrcReceivers::carry_out(const control::ReceiverCall& cal
       return answer;
     }
     std::memcpy(&attr, call.attributes.data(), sizeof attr);
+    // The process that sent them has checked them, if it is one of ours.
+    try {
+      check_values(attr, call.mask);
+    } catch (const VerbRefused& refused) {
+      answer.code = static_cast<std::uint32_t>(refused.error);
+      answer.text = "an attribute has a value that is out of range";
+      return answer;
+    }
     if (const auto refused = modify_state(receiver, attr, call.mask, Port::MayAsk::kNo)) {
       answer.code = static_cast<std::uint32_t>(refused->error != 0 ? refused->error : EINVAL);
       answer.text = refused->reason;

@@ -28,7 +28,7 @@ constexpr std::size_t kLine = 768;
 constexpr int kTriesToLock = 1000;
 
 bool log_has(const char* word) {
-  const char* log = std::getenv("VERBENA_LOG");
+  const char* log = ::secure_getenv("VERBENA_LOG");
   return log != nullptr && std::strstr(log, word) != nullptr;
 }
 

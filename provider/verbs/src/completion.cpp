@@ -157,7 +157,6 @@ Cq* make_cq(Context& context, const CqRequest& request) {
   queue::CompletionQueue::Options options;
   options.capacity = std::max(static_cast<std::uint32_t>(request.cqe), kMinCqe);
   options.ignore_overrun = request.ignore_overrun;
-  options.single_threaded = request.single_threaded;
   if (request.timestamps) options.clock = &link::monotonic_now_ns;
   auto cq =
       std::make_unique<Cq>(options, context, context.first().engine(), context.first().engine());

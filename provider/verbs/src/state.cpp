@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The attributes of a queue pair: ibv_modify_qp and ibv_query_qp.
 #include <cerrno>
-#include <cstring>
 
 #include "verbena/context/context.hpp"
 #include "verbena/context/qp_state.hpp"
@@ -12,42 +11,13 @@
 namespace verbena::provider {
 namespace {
 
-// The engine's queue pair numbers have 24 bits.
-void check_destination(std::uint32_t number) {
-  constexpr std::uint32_t kMost = 0xffffff;
-  if (number > kMost) {
-    refuse(EINVAL, "ibv_modify_qp: dest_qp_num = 0x%x is more than a queue pair number's 24 bits",
-           number);
-  }
-}
-
-// The engine has eight bits for path_mtu. A program that gives a number of bytes gets an
-// explanation.
-void check_path_mtu(ibv_mtu mtu) {
-  if (static_cast<unsigned>(mtu) > 0xff) {
-    refuse(EINVAL,
-           "ibv_modify_qp: path_mtu is %u; expected is a value of enum ibv_mtu, 1 (256 bytes) to 5 "
-           "(4096 bytes)",
-           static_cast<unsigned>(mtu));
-  }
-}
-
-void check_state(const char* name, ibv_qp_state state) {
-  if (static_cast<unsigned>(state) > IBV_QPS_ERR) {
-    refuse(EINVAL, "ibv_modify_qp: %s = %d is not a state", name, static_cast<int>(state));
-  }
-}
-
 int modify_qp(ibv_qp* q, ibv_qp_attr* attr, int attr_mask) noexcept {
   return errno_of([&] {
     Qp& qp = object_of(q);
     qp.home.check_alive("ibv_modify_qp");
     check_given("ibv_modify_qp", "attr", attr);
     const auto mask = static_cast<unsigned>(attr_mask);
-    if ((mask & IBV_QP_STATE) != 0) check_state("qp_state", attr->qp_state);
-    if ((mask & IBV_QP_CUR_STATE) != 0) check_state("cur_qp_state", attr->cur_qp_state);
-    if ((mask & IBV_QP_DEST_QPN) != 0) check_destination(attr->dest_qp_num);
-    if ((mask & IBV_QP_PATH_MTU) != 0) check_path_mtu(attr->path_mtu);
+    check_values(*attr, mask);
     if (qp.is_remote) return qp.context.receivers().modify(qp, *attr, mask);
     const auto refused = modify_state(qp, *attr, mask, Port::MayAsk::kYes);
     if (refused) throw VerbRefused{refused->error != 0 ? refused->error : EINVAL};

@@ -80,6 +80,9 @@ class Failures(unittest.TestCase):
                 done = self.run_program("--fail", f"{function}={error}@1", "--", "rping", "-s", "-a", "127.0.0.1", "-C", "1")
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn(told, done.stdout + done.stderr)
+        done = self.run_program("--fail", "rdma_create_id=ENOMEM", "--", "env", "VERBENA_LOG=explain-all",
+                                "rping", "-c", "-a", "127.0.0.1", "-C", "1")
+        self.assertIn("rdma_create_id: call 1 of this process fails with ENOMEM", done.stderr)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ std::deque<Plan>* read_plans() noexcept try {
 
 bool explains() {
   const char* const log = ::secure_getenv("VERBENA_LOG");
-  return log != nullptr && std::strcmp(log, "explain") == 0;
+  return log != nullptr && std::strstr(log, "explain") != nullptr;
 }
 
 int error_of(std::string_view function) noexcept {

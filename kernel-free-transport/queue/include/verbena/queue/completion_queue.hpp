@@ -26,8 +26,6 @@ class CompletionQueue {
     std::uint32_t capacity = 1;
     void* cookie = nullptr;
     bool ignore_overrun = false;
-    bool single_threaded =
-        false;  // the owner promises it; locks are taken anyway, because they are cheap
     // Gives completions their time; null: they have none.
     std::uint64_t (*clock)() noexcept = nullptr;
   };

@@ -12,7 +12,9 @@
 
 namespace verbena::provider {
 
-// Does what ibv_modify_qp does. A refusal is already explained.
+// Throws VerbRefused, after an explanation, if an attribute has a value that the engine cannot hold.
+void check_values(const ibv_qp_attr& attr, unsigned mask);
+// Does what ibv_modify_qp does, with checked values. A refusal is already explained.
 std::optional<qp::Refused> modify_state(Qp& qp, const ibv_qp_attr& attr, unsigned mask,
                                         Port::MayAsk may_ask);
 // Does what ibv_query_qp does.
