@@ -30,7 +30,7 @@ bool asks_for_json(int argc, char** argv) {
 }
 
 CLI::Option* add_json_option(CLI::App& command, Context& context) {
-  return command.add_flag("--json", context.as_json, "As JSON, for programs");
+  return command.add_flag("--json", context.as_json, "Print JSON, for programs");
 }
 
 void print_answer(Context& context, const nlohmann::ordered_json& members) {

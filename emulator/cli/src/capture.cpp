@@ -233,11 +233,11 @@ int capture(const CaptureOptions& options, Context& context) {
 void add_capture(CLI::App& app, Context& context) {
   auto options = std::make_shared<CaptureOptions>();
   CLI::App* command = app.add_subcommand(
-      "capture", "Write what the devices send and receive into a pcapng file for Wireshark.");
+      "capture", "Write the packets that devices send and receive to a pcapng file for Wireshark.");
   command->add_option("file", options->file, "The file, or - for the standard output")->required();
   command->add_option("--device", options->device, "Only this device");
   command->add_flag("--both-ends", options->both_ends,
-                    "Record what one program sends to another twice: as sent, and as received");
+                    "Record a packet from one program to another twice: as sent and as received");
   options->chosen.add_to(*command);
   add_json_option(*command, context);
   command->callback([options, &context] { context.exit_code = capture(*options, context); });

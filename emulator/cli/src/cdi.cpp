@@ -122,7 +122,7 @@ void add_cdi(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
       "cdi",
-      "Print a CDI specification, by which containers get the devices of the running emulator:\n"
+      "Print a CDI specification, which gives the devices of the running emulator to containers:\n"
       "  verbena cdi --output /etc/cdi/verbena.json\n"
       "  podman run --device verbena.dev/rdma=verbena0 IMAGE ibv_devinfo");
   command->add_option("--output", options->file, "Write it to this file")->type_name("FILE");

@@ -180,8 +180,9 @@ int doctor(const DeviceOptions& options, Context& context) {
 
 void add_doctor(CLI::App& app, Context& context) {
   auto options = std::make_shared<DeviceOptions>();
-  CLI::App* command = app.add_subcommand(
-      "doctor", "Check that everything is in place; for each fault, how to mend it. 1 on a fault.");
+  CLI::App* command = app.add_subcommand("doctor",
+                                         "Check that everything is in place, and say how to mend "
+                                         "each fault. Exits with 1 on a fault.");
   options->add_to(*command);
   add_json_option(*command, context);
   command->callback([options, &context] { context.exit_code = doctor(*options, context); });

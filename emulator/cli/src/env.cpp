@@ -67,8 +67,8 @@ int print_environment(const PrivateOption& chosen, const std::string& shell, Con
 void add_env(CLI::App& app, Context& context) {
   auto shell = std::make_shared<std::string>("sh");
   auto chosen = std::make_shared<PrivateOption>();
-  CLI::App* command =
-      app.add_subcommand("env", "Print what to export for a shell: eval \"$(verbena env)\"");
+  CLI::App* command = app.add_subcommand(
+      "env", "Print the variables to export for a shell: eval \"$(verbena env)\"");
   CLI::Option* shell_option = command->add_option("--shell", *shell, "sh (also bash, zsh) or fish");
   shell_option->check(CLI::IsMember({"sh", "bash", "zsh", "fish"}))->capture_default_str();
   chosen->add_to(*command);

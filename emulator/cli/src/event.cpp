@@ -100,12 +100,12 @@ void add_event(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "event", "Raise an asynchronous event in the programs that have a device open.");
   command->add_option("device", o->device, "Name of the device")->required();
-  command->add_option("event", o->event, "What programs are told")
+  command->add_option("event", o->event, "The event")
       ->required()
       ->check(CLI::IsMember(event_words()));
-  command->add_option("--qp", o->qp, "Of path-mig-err and qp-fatal: the queue pair, as 0x004001")
+  command->add_option("--qp", o->qp, "The queue pair for path-mig-err and qp-fatal, as 0x004001")
       ->type_name("NUMBER");
-  command->add_option("--srq", o->srq, "Of srq-err: the shared receive queue, as 0x80200001")
+  command->add_option("--srq", o->srq, "The shared receive queue for srq-err, as 0x80200001")
       ->type_name("NUMBER");
   o->chosen.add_to(*command);
   add_json_option(*command, context);

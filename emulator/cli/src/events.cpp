@@ -113,12 +113,11 @@ int events(const EventsOptions& options, bool as_json) {
 void add_events(CLI::App& app, Context& context) {
   auto options = std::make_shared<EventsOptions>();
   CLI::App* command = app.add_subcommand(
-      "events",
-      "Show what has happened: who came and went, connections, errors, time-outs, faults.");
+      "events", "Show what has happened: programs, connections, errors, time-outs, faults, ports.");
   command->add_flag("--follow", options->follows,
-                    "Go on with what happens, until the emulator ends or nobody reads any more");
-  add_json_option(*command, context)->description("One JSON object a line, for programs");
-  command->add_option("--after", options->after, "Only what has a greater number (seq)")
+                    "Continue with new events until the emulator or the reader ends");
+  add_json_option(*command, context)->description("Print one JSON object a line, for programs");
+  command->add_option("--after", options->after, "Only events with a greater number (seq)")
       ->type_name("NUMBER")
       ->check([](const std::string& word) {
         constexpr std::size_t kDigitsMost = 19;  // the digits that 64 bits always hold

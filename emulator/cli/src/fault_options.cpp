@@ -92,29 +92,30 @@ Outcome<control::Done> take_rules(const FaultOptions& o, ChangeFault& change) {
 }  // namespace
 
 void FaultOptions::add_to(CLI::App& command) {
-  command.add_option("--loss", loss, "Share of packets lost, as 1%");
-  command.add_option("--duplicate", duplicate, "Share of packets sent twice");
-  command.add_option("--reorder", reorder, "Share of packets that later ones overtake");
-  command.add_option("--corrupt", corrupt, "Share of packets with a flipped bit");
-  command.add_option("--delay", delay, "Delay of each packet, as 50us or 2ms");
-  command.add_option("--jitter", jitter, "Random delay on top, up to this");
-  command.add_option("--rate", rate, "Speed of the line, as 100MB or 1Gbit a second; 0: no limit");
+  command.add_option("--loss", loss, "Lose this share of the packets, as 1%");
+  command.add_option("--duplicate", duplicate, "Send this share of the packets twice");
+  command.add_option("--reorder", reorder, "Let later packets overtake this share of the packets");
+  command.add_option("--corrupt", corrupt, "Flip a bit in this share of the packets");
+  command.add_option("--delay", delay, "Delay each packet, as 50us or 2ms");
+  command.add_option("--jitter", jitter, "Add a random delay up to this");
+  command.add_option("--rate", rate,
+                     "Limit the line's speed, as 100MB or 1Gbit a second; 0: no limit");
   command.add_option("--seed", seed,
-                     "Decides which packets meet them: the same program meets the same again");
+                     "Decides which packets meet the faults; the same seed repeats them");
   command
       .add_option("--inject", inject,
-                  "A rule, as 'drop opcode=SEND nth=3' (man verbena, RULES); may be repeated")
+                  "Add a rule, as 'drop opcode=SEND nth=3' (man verbena, RULES; repeatable)")
       ->type_name("RULE")
       ->allow_extra_args(false);
-  command.add_option("--scenario", scenario, "A TOML file with such rules")->type_name("FILE");
-  command.add_flag("--data", data, "Only what programs send");
-  command.add_flag("--cm", cm, "Only what connection management (rdma_cm) sends");
+  command.add_option("--scenario", scenario, "Add the rules of this TOML file")->type_name("FILE");
+  command.add_flag("--data", data, "Only packets that programs send");
+  command.add_flag("--cm", cm, "Only packets of connection management (rdma_cm)");
 }
 
 void FaultOptions::add_target_to(CLI::App& command) {
   command.add_option("--device", device, "Only this device");
   command.add_option("--qp", qpn, "Only this queue pair, as 0x004001");
-  command.add_flag("--clear", clear, "Take the faults away");
+  command.add_flag("--clear", clear, "Remove all faults");
 }
 
 bool FaultOptions::names_fault() const {

@@ -77,10 +77,10 @@ void add_port(CLI::App& app, Context& context) {
   auto chosen = std::make_shared<PrivateOption>();
   CLI::App* command = app.add_subcommand(
       "port",
-      "Take the port of a device down, or bring it up again, or announce a change of what it reads "
-      "(which stays as it was). Programs get the events.");
+      "Take the port of a device down or bring it up, or announce a change to programs without "
+      "changing anything.");
   command->add_option("device", *name, "Name of the device")->required();
-  command->add_option("state", *state, "up, down, or what to announce")
+  command->add_option("state", *state, "up, down, or the change to announce")
       ->required()
       ->check(
           CLI::IsMember({"up", "down", "lid-change", "gid-change", "pkey-change", "sm-change"}));
@@ -100,9 +100,9 @@ void add_fault(CLI::App& app, Context& context) {
   auto o = std::make_shared<FaultOptions>();
   auto chosen = std::make_shared<PrivateOption>();
   CLI::App* command = app.add_subcommand("fault",
-                                         "Inject faults into what is sent: by device, by queue "
-                                         "pair, or everywhere. What is not named\n"
-                                         "stays as it was; 0 takes one fault away.");
+                                         "Inject faults into the packets that devices send, all "
+                                         "or those of one device or queue pair.\n"
+                                         "Faults that are not named stay; 0 removes a fault.");
   o->add_target_to(*command);
   o->add_to(*command);
   chosen->add_to(*command);

@@ -61,7 +61,7 @@ std::string wrong_private_name(const std::string& name) {
 }
 
 void PrivateOption::add_to(CLI::App& command) {
-  command.add_option("--private", name, "The private emulator of this name")
+  command.add_option("--private", name, "Use the private emulator of this name")
       ->type_name("NAME")
       ->check([](const std::string& text) { return wrong_private_name(text); });
 }

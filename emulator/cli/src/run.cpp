@@ -149,26 +149,28 @@ void add_options(CLI::App& command, RunWords& words) {
   command.add_flag("--quiet", options.quiet, "Do not explain refused verbs and error completions");
   command
       .add_option("--fail", options.failures,
-                  "A function that shall fail, as ibv_reg_mr=ENOMEM or rdma_connect=ETIMEDOUT; "
-                  "...@3: its third call only; ...@3+: from the third on")
+                  "Make a function fail, as ibv_reg_mr=ENOMEM or rdma_connect=ETIMEDOUT; with @3 "
+                  "only its third call, with @3+ the third and all later calls (repeatable)")
       ->allow_extra_args(false);
-  command.add_flag("--private", words.privacy,
-                   "With an emulator of its own, which ends with all that the program has started; "
-                   "--private=NAME: other commands reach it by this name");
-  command.add_option("--pair", options.pair, "Two commands of the shell in place of a program")
+  command.add_flag(
+      "--private", words.privacy,
+      "Start an emulator for this run alone; it ends when the program and all processes "
+      "that it started have ended. With --private=NAME other commands can reach it");
+  command.add_option("--pair", options.pair, "Run two shell commands instead of a program")
       ->type_name("SERVER CLIENT")
       ->expected(2);
-  command.add_option("--timeout", words.time_limit, "Then everything is ended, with exit code 124")
+  command
+      .add_option("--timeout", words.time_limit, "End the run after this time, with exit code 124")
       ->type_name("SECONDS");
-  command.add_option("--capture", options.capture, "Write all packets into this pcapng file")
+  command.add_option("--capture", options.capture, "Write all packets to this pcapng file")
       ->type_name("FILE");
   command
       .add_option("--artifacts", options.artifacts,
-                  "Keep there what became of the run: counters, packets, explanations")
+                  "Keep counters, events, packets and explanations of the run in this directory")
       ->type_name("DIR");
   options.faults.add_to(command);
   command.add_flag("--require-fired", options.requires_fired,
-                   "Exit code 3 if the program has passed, but a rule never fired");
+                   "Exit with 3 if the program has passed but a rule never fired");
 }
 
 }  // namespace
@@ -178,10 +180,10 @@ void add_run(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "run",
       "Run a program that sees the emulated device: verbena run [OPTIONS] [--] PROGRAM [ARGS...]\n"
-      "Starts an emulator if none runs; that one ends after its last user. Exits as the program\n"
-      "does; 127: not found, 126: not executable, 125: the emulator could not be had, 124: it "
-      "took\n"
-      "too long.");
+      "Starts an emulator if none runs, which ends when its last program has ended. Exits with "
+      "the\n"
+      "program's exit code, or with 127: program not found, 126: program not executable,\n"
+      "125: the emulator could not be started or reached, 124: time limit.");
   add_options(*command, *words);
   // From the first word on that is no option of ours, everything belongs to the program.
   command->prefix_command();

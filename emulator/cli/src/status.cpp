@@ -363,9 +363,10 @@ void add_status(CLI::App& app, Context& context) {
   auto resets = std::make_shared<bool>(false);
   auto chosen = std::make_shared<PrivateOption>();
   CLI::App* command = app.add_subcommand(
-      "status", "Show devices, ports, processes and every queue pair. 1 if no emulator runs.");
+      "status",
+      "Show devices, ports, processes and every queue pair. Exits with 1 if no emulator runs.");
   add_json_option(*command, context);
-  command->add_flag("--reset", *resets, "Then let the counters of the ports begin anew at zero");
+  command->add_flag("--reset", *resets, "Set the counters of the ports to zero afterwards");
   chosen->add_to(*command);
   command->callback(
       [chosen, resets, &context] { context.exit_code = status(*chosen, *resets, context); });

@@ -37,10 +37,10 @@ int waits(const PrivateOption& chosen, Context& context) {
 
 void add_waits(CLI::App& app, Context& context) {
   auto chosen = std::make_shared<PrivateOption>();
-  CLI::App* command = app.add_subcommand(
-      "waits",
-      "Say what programs that hang wait for: queues not armed or not polled, peers with nothing to "
-      "receive, requests not accepted.");
+  CLI::App* command = app.add_subcommand("waits",
+                                         "Say what programs that hang wait for: queues that are "
+                                         "not armed or not polled, peers without "
+                                         "posted receives, requests that are not accepted.");
   add_json_option(*command, context);
   chosen->add_to(*command);
   command->callback([chosen, &context] { context.exit_code = waits(*chosen, context); });
