@@ -97,6 +97,17 @@ void AttachedEngine::stop() noexcept {
   if (is_first_ && !has_failed()) journal_.note_end(control::JournalKind::kClosed);
 }
 
+void AttachedEngine::on_own_descriptors_closed() noexcept {
+  client_.cut_off();
+  engine_->cut_off();
+  on_lost("the program has closed descriptors of the device");
+}
+
+void AttachedEngine::leave_behind() noexcept {
+  remove_live_engine(*this);
+  engine_->leave_behind();
+}
+
 void AttachedEngine::part() noexcept {
   engine_->part();
   if (is_first_ && !has_failed()) journal_.note_end(control::JournalKind::kExited);
@@ -104,6 +115,9 @@ void AttachedEngine::part() noexcept {
 
 void AttachedEngine::check_alive(const char* verb) const {
   if (!has_failed()) return;
+  if (owner_.has_lost_descriptors()) {
+    refuse(EIO, "%s: the program has closed descriptors of the device; open it again", verb);
+  }
   refuse(EIO,
          is_parents_ ? "%s: the parent of this process has opened the device; open it here as well"
                      : "%s: the emulator is gone; close the device and open it again",
@@ -162,6 +176,8 @@ void AttachedEngine::on_proxy_wanted(const queue::ProxyQp& wanted) noexcept {
 void AttachedEngine::on_proxies_released(Qpn receiver) noexcept {
   owner_.shared_domains().release(receiver);
 }
+
+void AttachedEngine::on_descriptors_closed() noexcept { owner_.on_descriptors_closed(); }
 
 void AttachedEngine::ask_about(const IpAddress& address, Qpn qp) noexcept {
   client_.tell(control::PeerQuestion{address, qp.value()});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/context/channels.hpp"
 
+#include <utility>
+
 #include "verbena/context/blocked_reader.hpp"
 #include "verbena/report/explain.hpp"
 
@@ -33,6 +35,16 @@ std::shared_ptr<CompletionChannel> Channels::read_at(int fd) noexcept {
 void Channels::abandon() noexcept {
   for (const auto& [handle, known] : known_) {
     if (const auto channel = known.lock()) channel->pipe.abandon();
+  }
+}
+
+void Channels::lose_descriptors() noexcept {
+  const std::lock_guard guard(lock_);
+  for (const auto& [handle, known] : known_) {
+    if (auto channel = known.lock()) {
+      channel->pipe.lose_descriptors();
+      lost_.push_back(std::move(channel));
+    }
   }
 }
 

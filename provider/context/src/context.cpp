@@ -31,6 +31,23 @@ Context::~Context() {
   engines_.end_first();
 }
 
+void Context::on_descriptors_closed() noexcept {
+  if (has_lost_descriptors_.take(true)) return;
+  events_.lose_descriptors();
+  channels_.lose_descriptors();
+  engines_.on_descriptors_closed();
+}
+
+bool Context::leave_behind() noexcept {
+  if (!has_lost_descriptors() && engines_.have_their_descriptors()) return false;
+  on_descriptors_closed();
+  engines_.leave_behind();
+  mappings_.reset();
+  static Published<Context*> left_last{nullptr};
+  left_before_ = left_last.take(this);
+  return true;
+}
+
 control::Counters Context::port_counters() {
   if (!is_fatal()) {
     auto asked = ask<control::Counters>(control::QueryCounters{info().name});

@@ -11,6 +11,7 @@ namespace verbena::provider {
 bool DaemonClient::read_one() noexcept {
   const std::unique_lock guard(lock_, std::try_to_lock);
   if (!guard.owns_lock()) return false;
+  if (is_cut_off_.read()) return true;
   try {
     auto message = control::receive_packet(channel_.fd(), MSG_DONTWAIT);
     if (message) {

@@ -45,6 +45,11 @@ Engine::Engine(EngineHost& host, EngineOptions&& options)
   links_.open(std::move(options.links), device_.counters());
 }
 
+int Engine::start() noexcept {
+  if (const int error = descriptor_watch_.open(); error != 0) return error;
+  return progress_.start();
+}
+
 void Engine::stop() noexcept {
   readers_.close();
   progress_.stop();
@@ -178,7 +183,7 @@ Driven::Found Engine::drive_until_quiet() noexcept {
 // --- pending ACKs -------------------------------------------------------------------------------
 
 void Engine::flush_acks() noexcept {
-  if (!device_.has_pending_acks()) return;
+  if (!device_.has_pending_acks() || progress_.is_cut_off()) return;
   const Guard guard(device_.receive_lock());
   device_.finish_receive(link::monotonic_now_ns(), device::Acknowledge::kNow);
 }

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,11 +34,20 @@ int EventPipe::open(int fd) noexcept {
   read_end_ = fd;
   const int write_end = open_anew(fd, O_RDWR);
   write_end_.reset(write_end);
+  struct stat status {};
+  pipe_ = ::fstat(fd, &status) == 0 ? status.st_ino : 0;
   return std::max(-write_end, 0);
 }
 
 EventPipe::~EventPipe() {
   if (full_pipes_ != nullptr) full_pipes_->remove(*this);
+  if (write_end_ && !is_end(write_end_.get())) write_end_.release();
+  if (reader_ && !is_end(reader_.get())) reader_.release();
+}
+
+bool EventPipe::is_end(int fd) const noexcept {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode) && status.st_ino == pipe_;
 }
 
 bool EventPipe::write(const void* record, std::size_t size) noexcept {
@@ -96,7 +106,17 @@ void EventPipe::abandon() noexcept {
   holds_any_.store(false, std::memory_order_relaxed);
   write_end_.reset();
   full_pipes_ = nullptr;
-  is_abandoned_ = true;
+  is_abandoned_.publish(true);
+}
+
+void EventPipe::lose_descriptors() noexcept {
+  const Guard guard(lock_);
+  lose_descriptors_locked();
+}
+
+void EventPipe::lose_descriptors_locked() noexcept {
+  write_end_.release();
+  is_abandoned_.publish(true);
 }
 
 EventPipe*& EventPipe::reading() noexcept {
@@ -145,7 +165,7 @@ ssize_t EventPipe::read(void* bytes, std::size_t size) noexcept {
 }
 
 std::size_t EventPipe::unread(std::size_t size) noexcept {
-  if (is_abandoned_) return 0;
+  if (is_abandoned()) return 0;
   const Guard guard(lock_);
   int in_pipe = 0;
   if (::ioctl(write_end_.get(), FIONREAD, &in_pipe) != 0) in_pipe = 0;
@@ -155,8 +175,12 @@ std::size_t EventPipe::unread(std::size_t size) noexcept {
 }
 
 std::size_t EventPipe::withdraw(std::uint64_t object, std::size_t size) noexcept {
-  if (is_abandoned_) return 0;
+  if (is_abandoned()) return 0;
   const Guard guard(lock_);
+  if (!is_end(write_end_.get())) {
+    lose_descriptors_locked();
+    return 0;
+  }
   const std::size_t withdrawn = withdraw_written(object, size) + withdraw_held(object, size);
   fill_locked();
   return withdrawn;

@@ -103,7 +103,19 @@ void Progress::stop() noexcept {
   running_ = false;
 }
 
+void Progress::leave_behind() noexcept {
+  constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+  if (!running_) return;
+  const auto end = static_cast<std::int64_t>(link::monotonic_now_ns()) + kNsPerSecond;
+  const timespec until{end / kNsPerSecond, end % kNsPerSecond};
+  if (::pthread_clockjoin_np(thread_, nullptr, CLOCK_MONOTONIC, &until) != 0) {
+    ::pthread_detach(thread_);
+  }
+  running_ = false;
+}
+
 void Progress::kick() noexcept {
+  if (is_cut_off_.read()) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = link::write_bytes(kick_.get(), &one, sizeof one);
 }
@@ -303,13 +315,14 @@ void Progress::wait(Wait how) noexcept {
   const timespec timeout{static_cast<time_t>(rest / 1'000'000'000u),
                          static_cast<long>(rest % 1'000'000'000u)};
   const bool receives = how == Wait::kWatch;
-  pollfd fds[7] = {{kick_.get(), POLLIN, 0},
+  pollfd fds[8] = {{kick_.get(), POLLIN, 0},
                    {control_is_busy_ ? -1 : driven_.control_fd(), POLLIN, 0},
                    {receives ? driven_.receive_fd() : -1, POLLIN, 0},
                    {receives || how == Wait::kPark ? driven_.wake_fd() : -1, POLLIN, 0},
                    {is_kept ? poll_lease_.fd() : -1, POLLIN, 0},
                    {driven_.full_pipes_fd(), POLLIN, 0},
-                   {receives ? driven_.further_fd() : -1, POLLIN, 0}};
+                   {receives ? driven_.further_fd() : -1, POLLIN, 0},
+                   {driven_.descriptor_watch_fd(), 0, 0}};
   const int ready = ::ppoll(fds, std::size(fds), rest == kNever ? nullptr : &timeout, nullptr);
   sleep_.awake();
   poll_lease_.end();
@@ -317,7 +330,10 @@ void Progress::wait(Wait how) noexcept {
   have_polls_ended_ = is_kept && fds[4].revents != 0;
   if (watches) driven_.end_wait();
   control_is_busy_ = false;
-  if (ready <= 0) return;
+  if (stopping_.read() || ready <= 0) return;
+  if ((fds[0].revents & POLLNVAL) != 0 || fds[7].revents != 0) {
+    return driven_.on_descriptors_closed();
+  }
   if (fds[0].revents != 0) {
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t got = ::read(kick_.get(), &count, sizeof count);

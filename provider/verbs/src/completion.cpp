@@ -72,6 +72,8 @@ int destroy_cq(ibv_cq* c) noexcept {
     cq.context.first().engine().await_announcements();
     cq.completion_events -= static_cast<std::uint32_t>(
         cq.channel->pipe.withdraw(reinterpret_cast<std::uintptr_t>(c), sizeof(CompletionEvent)));
+  }
+  if (cq.channel && !cq.channel->pipe.is_abandoned()) {
     cq.context.events().ack_waits().await(
         {{"ibv_destroy_cq", "ibv_get_cq_event", "ibv_ack_cq_events"},
          c->handle,

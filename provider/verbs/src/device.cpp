@@ -200,7 +200,7 @@ void free_context(ibv_context* c) noexcept {
     library.free_context(c);
   }
   if (!release_context(context)) return;
-  delete &context;
+  if (!context.leave_behind()) delete &context;
   library.free_context(first);
 }
 

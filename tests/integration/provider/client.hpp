@@ -53,6 +53,10 @@ struct Case {
 };
 extern const std::vector<Case> kCases;
 
+// closed_cases.cpp
+void close_descriptors();
+void use_closed_descriptors_again();
+
 // import_cases.cpp
 void give_away();
 void import_given();

@@ -450,6 +450,8 @@ const std::vector<Case> kCases = {
     {"many_queue_pairs", &many_queue_pairs},
     {"hundred_thousand_queue_pairs", &hundred_thousand_queue_pairs},
     {"few_descriptors", &few_descriptors},
+    {"close_descriptors", &close_descriptors},
+    {"use_closed_descriptors_again", &use_closed_descriptors_again},
     {"stay_idle", &stay_idle},
 };
 

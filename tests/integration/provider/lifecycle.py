@@ -277,6 +277,12 @@ class Many(ProviderCase):
         self.device.environment["UBSAN_OPTIONS"] = "halt_on_error=0"
         self.run_case("few_descriptors")
 
+    def test_a_program_that_closes_all_descriptors_goes_on(self):
+        self.run_case("close_descriptors")
+
+    def test_files_with_the_numbers_of_closed_descriptors_are_left_alone(self):
+        self.run_case("use_closed_descriptors_again")
+
 
 class Idle(ProviderCase):
     def wake_ups(self, pid):

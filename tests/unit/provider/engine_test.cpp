@@ -38,6 +38,7 @@ struct Notes final : EngineHost {
   bool is_own(const IpAddress&) const noexcept override { return false; }
   int daemon_fd() const noexcept override { return -1; }
   bool read_daemon() noexcept override { return true; }
+  void on_descriptors_closed() noexcept override {}
 
   std::atomic<void*> completion_event{nullptr};
   link::Peer new_peer;

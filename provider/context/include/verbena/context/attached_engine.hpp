@@ -38,6 +38,11 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   void start();
   // When this returns, no thread drives the engine any more and pending ACKs were sent.
   void stop() noexcept;
+  // Whether the program has left the engine's descriptors open; then that it has not. No number is
+  // used any more, and leave_behind() takes the place of stop() and the destructor.
+  bool has_its_descriptors() const noexcept { return engine_->has_its_descriptors(); }
+  void on_own_descriptors_closed() noexcept;
+  void leave_behind() noexcept;
   // Sends the pending ACKs when the process ends.
   void part() noexcept;
 
@@ -80,6 +85,7 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   }
   int daemon_fd() const noexcept override { return client_.fd(); }
   bool read_daemon() noexcept override { return client_.read_one(); }
+  void on_descriptors_closed() noexcept override;
 
   // DaemonListener; defined in attached_messages.cpp
   void on_message(control::Incoming&& message) override;

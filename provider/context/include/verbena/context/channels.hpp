@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "verbena/events/completion_channel.hpp"
 
@@ -23,10 +24,13 @@ class Channels {
   std::shared_ptr<CompletionChannel> read_at(int fd) noexcept;
   // Called in a forked child, under the lock.
   void abandon() noexcept;
+  // The program has closed our descriptors: no channel is written to, or destroyed, any more.
+  void lose_descriptors() noexcept;
 
  private:
   std::mutex& lock_;
   std::map<ibv_comp_channel*, std::weak_ptr<CompletionChannel>> known_;
+  std::vector<std::shared_ptr<CompletionChannel>> lost_;
 };
 
 }  // namespace verbena::provider

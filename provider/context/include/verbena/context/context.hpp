@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "verbena/abi/library.hpp"
+#include "verbena/base/lock.hpp"
 #include "verbena/context/channels.hpp"
 #include "verbena/context/engines.hpp"
 #include "verbena/context/failing_calls.hpp"
@@ -54,6 +55,13 @@ class Context final {
   device::Device& device() { return first().engine().device(); }
   const AddressPlan& plan() { return first().engine().plan(); }
   bool is_fatal() const { return engines_.first().has_failed(); }
+  // The program has closed descriptors that are ours, as daemons do that close all from 3 on: the
+  // device is lost as if its emulator had died, and no number is used any more.
+  void on_descriptors_closed() noexcept;
+  bool has_lost_descriptors() const noexcept { return has_lost_descriptors_.read(); }
+  // In place of the destructor, if so; it looks whether that is the case. The context remains as
+  // memory, because to destroy it would close the numbers. False: it can be destroyed.
+  bool leave_behind() noexcept;
   // Refuses with EIO, explained, once the daemon is gone.
   void check_alive(const char* verb) const { engines_.first().check_alive(verb); }
 
@@ -120,6 +128,8 @@ class Context final {
   const abi::Library& library_;
   ibv_context* public_context_;
   std::mutex lock_;
+  Published<bool> has_lost_descriptors_{false};
+  Context* left_before_ = nullptr;  // so that a search for leaks finds them all
   UserMemory memory_;
   ProgramEvents events_;
   Channels channels_{lock_};

@@ -7,12 +7,14 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <mutex>
 #include <new>
 #include <span>
 #include <utility>
 
+#include "verbena/base/lock.hpp"
 #include "verbena/control/channel.hpp"
 #include "verbena/link/uncancelled.hpp"
 
@@ -50,6 +52,7 @@ class DaemonClient {
   // message.
   template <typename Reply, typename Request>
   control::Outcome<Reply> ask_locked(const Request& request, Descriptors* fds = nullptr) {
+    if (is_cut_off_.read()) return control::fail(EBADF, "the connection was closed here");
     return channel_.call<Reply>(
         request, control::kDefaultTimeoutMs, fds,
         [this](control::Incoming&& message) { listener_.on_message(std::move(message)); });
@@ -68,6 +71,7 @@ class DaemonClient {
     }
   }
   bool tell_packet(std::span<const std::uint8_t> packet, std::span<const int> fds = {}) noexcept {
+    if (is_cut_off_.read()) return false;
     const link::Uncancelled uncancelled;
     return control::send_packet(channel_.fd(), packet, fds, MSG_DONTWAIT).ok();
   }
@@ -77,12 +81,16 @@ class DaemonClient {
     (void)channel_.send(message, sequence);
   }
 
+  // The program has closed the descriptor: whatever has its number now is not written to or read.
+  void cut_off() noexcept { is_cut_off_.publish(true); }
+
   // Reads one message, if there is one. Returns false if it cannot be read now because another
   // thread awaits an answer.
   bool read_one() noexcept;
 
  private:
   std::mutex lock_;
+  Published<bool> is_cut_off_{false};
   control::Channel channel_;
   DaemonListener& listener_;
 };

@@ -34,6 +34,10 @@ class Engines {
   AttachedEngine& choose(Cq* send, Cq* receive, bool may_be_further);
   // Drives all engines, for a completion queue whose queue pairs have several.
   void drive_all() noexcept;
+  // As AttachedEngine has them, of each.
+  bool have_their_descriptors() noexcept;
+  void on_descriptors_closed() noexcept;
+  void leave_behind() noexcept;
   // Ends the further engines. The first one stops and ends after them.
   void end_further() noexcept;
   void end_first() noexcept { all_[0].reset(); }

@@ -33,6 +33,7 @@ class ProgramEvents {
     if (delivered == 0 || pipe_.is_abandoned()) return;
     delivered -= static_cast<std::uint32_t>(
         pipe_.withdraw(reinterpret_cast<std::uintptr_t>(&object), sizeof(AsynchronousEvent)));
+    if (pipe_.is_abandoned()) return;
     ack_waits_.await({{verb, "ibv_get_async_event", "ibv_ack_async_event"},
                       number,
                       &object.mutex,
@@ -49,6 +50,7 @@ class ProgramEvents {
   // Adopts the channel that libibverbs makes for an imported device after the context was made.
   void follow_library() noexcept;
   void abandon() noexcept { pipe_.abandon(); }
+  void lose_descriptors() noexcept { pipe_.lose_descriptors(); }
 
  private:
   ibv_context& context_;

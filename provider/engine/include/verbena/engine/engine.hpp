@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "verbena/device/device.hpp"
+#include "verbena/engine/descriptor_watch.hpp"
 #include "verbena/engine/host.hpp"
 #include "verbena/engine/links.hpp"
 #include "verbena/engine/peer_reports.hpp"
@@ -45,9 +46,16 @@ class Engine final : public queue::EventSink,
   ~Engine() override { stop(); }
 
   // Starts the progress thread. Returns an errno.
-  int start() noexcept { return progress_.start(); }
+  int start() noexcept;
   // When this returns, only the caller's thread is inside, and the pending ACKs were sent.
   void stop() noexcept;
+  // Whether the program has left the engine's descriptors open.
+  bool has_its_descriptors() const noexcept { return descriptor_watch_.is_intact(); }
+  // It has not: their numbers may be others' now, and are not used any more.
+  void cut_off() noexcept { progress_.cut_off(); }
+  // After cut_off(), in place of stop(): nobody drives. The engine must not be destroyed, which
+  // would close the numbers.
+  void leave_behind() noexcept { progress_.leave_behind(); }
 
   device::Device& device() noexcept { return device_; }
   const device::Device& device() const noexcept { return device_; }
@@ -173,6 +181,8 @@ class Engine final : public queue::EventSink,
   int control_fd() const noexcept override { return has_failed() ? -1 : host_.daemon_fd(); }
   int full_pipes_fd() const noexcept override { return full_pipes_.fd(); }
   void fill_pipes() noexcept override { full_pipes_.fill(); }
+  int descriptor_watch_fd() const noexcept override { return descriptor_watch_.fd(); }
+  void on_descriptors_closed() noexcept override { host_.on_descriptors_closed(); }
   bool prepare_wait() noexcept override;
   void end_wait() noexcept override;
   void silence() noexcept override { links_.faults().silence(); }
@@ -195,6 +205,7 @@ class Engine final : public queue::EventSink,
   ReaderGate readers_;
   Announcements announcements_;
   FullPipes full_pipes_{progress_};
+  DescriptorWatch descriptor_watch_;
   Progress progress_{*this};
 };
 

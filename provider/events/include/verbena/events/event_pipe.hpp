@@ -73,6 +73,7 @@ class EventPipe {
   // Returns the descriptor that becomes readable when another thread has written.
   int reader() const noexcept { return reader_.get(); }
   // Takes back all unread records of `size` bytes that begin with this address. Returns how many.
+  // The pipe is abandoned afterwards if the program has closed our end.
   std::size_t withdraw(std::uint64_t object, std::size_t size) noexcept;
   // Returns how many records of `size` bytes the application has not read.
   std::size_t unread(std::size_t size) noexcept;
@@ -81,7 +82,9 @@ class EventPipe {
   void fill() noexcept;
   // Called in a forked child: the pipe and its future events are the parent's.
   void abandon() noexcept;
-  bool is_abandoned() const noexcept { return is_abandoned_; }
+  // The program has closed our descriptors: nothing is written to their numbers, or taken back.
+  void lose_descriptors() noexcept;
+  bool is_abandoned() const noexcept { return is_abandoned_.read(); }
 
  private:
   // As many records as a single write puts into a pipe entirely or not at all.
@@ -97,11 +100,15 @@ class EventPipe {
   void fill_locked() noexcept;
   std::size_t withdraw_held(std::uint64_t object, std::size_t size) noexcept;
   std::size_t withdraw_written(std::uint64_t object, std::size_t size) noexcept;
+  void lose_descriptors_locked() noexcept;
+  // Whether the number still stands for an end of this pipe.
+  bool is_end(int fd) const noexcept;
   // The pipe that the calling thread reads.
   static EventPipe*& reading() noexcept;
 
   Lock lock_;                    // taken by writers and to take events back
   control::UniqueFd write_end_;  // is readable as well, to take events back
+  ino_t pipe_ = 0;
   int read_end_ = -1;
   control::UniqueFd reader_;  // ours
   // How many records were written, and how many of them are gone as far as read() knows.
@@ -111,7 +118,7 @@ class EventPipe {
   std::optional<CompletionEvent> kept_;
   std::list<Held> held_;  // under the lock
   std::atomic<bool> holds_any_{false};
-  bool is_abandoned_ = false;
+  Published<bool> is_abandoned_{false};
   FullPipes* full_pipes_ = nullptr;
 };
 

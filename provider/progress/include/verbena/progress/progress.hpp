@@ -69,6 +69,10 @@ class Driven {
   // Readable when an event pipe that was full has room; -1 if none was full.
   virtual int full_pipes_fd() const noexcept = 0;
   virtual void fill_pipes() noexcept = 0;
+  // Hung up, or no open descriptor, once the program has closed the descriptors that are ours; -1:
+  // that is not noticed. Then on_descriptors_closed(), and the thread ends.
+  virtual int descriptor_watch_fd() const noexcept { return -1; }
+  virtual void on_descriptors_closed() noexcept {}
   // Called before the thread blocks on these descriptors. Returns false if the thread must look
   // again at once. After true, end_wait() is called when the thread is awake.
   virtual bool prepare_wait() noexcept = 0;
@@ -91,6 +95,16 @@ class Progress final : public Waker {
   int start() noexcept;
   // Ends the thread and waits for it. Must not be called by the thread itself.
   void stop() noexcept;
+  // The program has closed our descriptors, and may have opened others in their place: the thread
+  // is not woken by them any more, and ends by itself.
+  void cut_off() noexcept {
+    is_cut_off_.publish(true);
+    stopping_.publish(true);
+  }
+  bool is_cut_off() const noexcept { return is_cut_off_.read(); }
+  // After cut_off(), in place of stop(). It waits for a second at most; a thread that sleeps on
+  // works with this object when it wakes up, which therefore stays.
+  void leave_behind() noexcept;
 
   // Called in a forked child, where the thread does not exist.
   void abandon() noexcept {
@@ -162,6 +176,7 @@ class Progress final : public Waker {
   control::UniqueFd kick_;
   PollLease poll_lease_;
   Published<bool> stopping_{false};
+  Published<bool> is_cut_off_{false};
   pthread_t thread_{};
   bool running_ = false;
   AdaptiveSpin parking_;
