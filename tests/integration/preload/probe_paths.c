@@ -36,6 +36,23 @@ static void probe_open(void) {
   CHECK(open(DEVICE "/no_such_file", O_RDONLY) == -1 && errno == ENOENT);
 }
 
+// What a program shall not make in sysfs, which refuses it to root, too.
+static void probe_making(void) {
+  CHECK(open(DEVICE "/made", O_RDONLY | O_CREAT, 0644) == -1 && errno == EACCES);
+  CHECK(open(DEVICE "/made", O_WRONLY | O_CREAT, 0644) == -1 && errno == EACCES);
+  CHECK(openat64(-1, DEVICE "/ports/1/made", O_RDWR | O_CREAT | O_EXCL, 0644) == -1 &&
+        errno == EACCES);
+  CHECK(access(DEVICE "/made", F_OK) == -1 && errno == ENOENT);
+  CHECK(open(DEVICE "/no_such_folder/made", O_WRONLY | O_CREAT, 0644) == -1 && errno == ENOENT);
+  CHECK(open(DEVICE "/made", O_WRONLY) == -1 && errno == ENOENT);
+  CHECK(open(DEVICE "/ports", O_RDONLY | O_CREAT, 0644) == -1 && errno == EISDIR);
+  CHECK(open(NODE_TYPE, O_RDONLY | O_CREAT | O_EXCL, 0644) == -1 && errno == EEXIST);
+  CHECK_QUIET(reads_node_type(open(NODE_TYPE, O_RDONLY | O_CREAT, 0644)));
+  CHECK(fopen(DEVICE "/made", "w") == NULL && errno == EACCES);
+  CHECK(fopen(DEVICE "/made", "r+") == NULL && errno == ENOENT);
+  CHECK(fopen(DEVICE "/no_such_folder/made", "a") == NULL && errno == ENOENT);
+}
+
 static bool stream_reads_node_type(FILE* stream) {
   char text[16] = {0};
   if (stream == NULL) return false;
@@ -146,6 +163,7 @@ static void probe_ways_out(void) {
 
 void probe_paths(void) {
   probe_open();
+  probe_making();
   probe_streams();
   probe_listing();
   probe_glob();

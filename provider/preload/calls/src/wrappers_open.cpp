@@ -2,15 +2,18 @@
 // Wraps open, openat and fopen in all their spellings.
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdarg>
 #include <cstring>
+#include <string>
 
 #include "nodes/node.hpp"
 #include "paths/redirect.hpp"
 #include "real/export.hpp"
 #include "real/real.hpp"
+#include "real/section.hpp"
 
 namespace verbena::preload {
 namespace {
@@ -25,19 +28,52 @@ namespace {
     va_end(arguments);                                                  \
   }
 
-bool wants_to_write(int flags) { return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0; }
+// What a program wants of a file beside reading it.
+struct Wish {
+  bool writes = false;
+  bool makes = false;
+  bool makes_only = false;  // it must not be there
+
+  static Wish of(int flags) {
+    return {(flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0, (flags & O_CREAT) != 0,
+            (flags & O_EXCL) != 0};
+  }
+  static Wish of(const char* mode) {
+    const auto has = [mode](const char* letters) { return std::strpbrk(mode, letters) != nullptr; };
+    return {has("wa+"), has("wa"), has("x")};
+  }
+};
+
+// The errno of sysfs, whose attributes only read, and where nobody makes a file, root neither; 0:
+// what is there is only read, or it is not there. `path`: in the shadow; its folder's afterwards if
+// it is refused. Keeps errno.
+int refusal_of(const Wish& wish, std::string& path) {
+  if (!wish.writes && !wish.makes) return 0;
+  const Section section;
+  struct stat st {};
+  if (real::stat(path.c_str(), &st) == 0) {
+    if (wish.makes && wish.makes_only) return EEXIST;
+    if (S_ISDIR(st.st_mode)) return EISDIR;
+    return wish.writes ? EACCES : 0;
+  }
+  if (!wish.makes) return 0;
+  path.resize(path.rfind('/'));
+  return real::stat(path.c_str(), &st) == 0 ? EACCES : ENOENT;
+}
 
 // Opens the file that stands in for `path`. `pass_on(dirfd, path)` calls the next library.
 template <typename PassOn>
 int open_at(int dirfd, const char* path, int flags, PassOn pass_on) {
   if (!concerns_us(path)) [[likely]]
     return pass_on(dirfd, path);
-  const Redirect found = redirect(dirfd, path, Purpose::kRead);
+  Redirect found = redirect(dirfd, path, Purpose::kRead);
   if (found.is_none()) return pass_on(dirfd, path);
   if (found.is_node() && (flags & O_PATH) == 0) return open_node(found.name, flags);
-  if (found.kind != Redirect::Kind::kElsewhere && wants_to_write(flags)) {
-    errno = EACCES;  // as sysfs does for a read-only attribute
-    return -1;
+  if (found.kind != Redirect::Kind::kElsewhere) {
+    if (const int error = refusal_of(Wish::of(flags), found.path); error != 0) {
+      errno = error;
+      return -1;
+    }
   }
   return pass_on(AT_FDCWD, found.path.c_str());
 }
@@ -47,11 +83,13 @@ template <typename PassOn>
 FILE* fopen_at(const char* path, const char* mode, PassOn pass_on) {
   if (!concerns_us(path)) [[likely]]
     return pass_on(path);
-  const Redirect found = redirect(AT_FDCWD, path, Purpose::kRead);
+  Redirect found = redirect(AT_FDCWD, path, Purpose::kRead);
   if (found.is_none()) return pass_on(path);
-  if (found.kind != Redirect::Kind::kElsewhere && std::strpbrk(mode, "wa+") != nullptr) {
-    errno = EACCES;
-    return nullptr;
+  if (found.kind != Redirect::Kind::kElsewhere) {
+    if (const int error = refusal_of(Wish::of(mode), found.path); error != 0) {
+      errno = error;
+      return nullptr;
+    }
   }
   return pass_on(found.path.c_str());
 }
