@@ -16,6 +16,8 @@ IpAddress loopback_of(Family family) {
 }  // namespace
 
 Result<const PortInfo*, int> resolve_local(const Ports& ports, const SocketAddress& address) {
+  if (address.is_link_local() && address.scope_id == 0) return Failure{EINVAL};
+  if (address.is_v4_mapped()) return Failure{EADDRNOTAVAIL};
   IpAddress ip = address.ip;
   if (address.family == Family::kIb) {
     const std::optional<IpAddress> behind = ports.address_of(Gid{ip.bytes});
@@ -30,6 +32,7 @@ Result<const PortInfo*, int> resolve_local(const Ports& ports, const SocketAddre
 
 Result<ResolvedRoute, int> resolve(const Ports& ports, const SocketAddress& source,
                                    const SocketAddress& destination) {
+  if (destination.is_v4_mapped()) return Failure{ENETUNREACH};
   IpAddress target = destination.ip;
   if (destination.is_any()) {
     target = loopback_of(destination.family);

@@ -97,6 +97,12 @@ bool SocketAddress::is_any() const {
   return true;
 }
 
+bool SocketAddress::is_link_local() const {
+  if (family != Family::kInet6) return false;
+  return (ip.bytes[0] == 0xfe && (ip.bytes[1] & 0xc0) == 0x80) ||
+         (ip.bytes[0] == 0xff && (ip.bytes[1] & 0x0f) == 2);
+}
+
 std::size_t SocketAddress::size() const { return size_of(family); }
 
 std::size_t SocketAddress::write_to(std::span<std::uint8_t> bytes) const {

@@ -11,6 +11,7 @@
 // came as expected.
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 
@@ -311,9 +312,12 @@ void resolve_address(const char* text) {
 void bind_address(const char* text) {
   Side side;
   side.id = side.make(RDMA_PS_TCP);
-  sockaddr_in here = address(0, kPort);
-  check(inet_pton(AF_INET, text, &here.sin_addr) == 1, text);
-  check(rdma_bind_addr(side.id, reinterpret_cast<sockaddr*>(&here)) == 0, "rdma_bind_addr");
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* here = nullptr;
+  check(getaddrinfo(text, nullptr, &hints, &here) == 0, text);
+  check(rdma_bind_addr(side.id, here->ai_addr) == 0, "rdma_bind_addr");
+  freeaddrinfo(here);
 }
 
 void route_error() {

@@ -5,6 +5,7 @@
 """
 
 import errno
+import os
 import subprocess
 import sys
 import unittest
@@ -77,9 +78,19 @@ class EventsTest(EmulatorTest):
                   "ADDR_CHANGE", "DISCONNECTED", meanwhile=self.port("gid-change"))
 
     def test_nobody_has_the_address_of_a_group(self):
-        for address, code in (("239.1.2.3", 1), ("255.255.255.255", 1), ("127.3.2.1", 0), (self.address(), 0)):
-            last = "done" if code == 0 else "failed: rdma_bind_addr: Cannot assign requested address"
-            self.assertEqual(self.start(PROGRAM, "bind", address).wait(), (code, last), address)
+        for address, error in (("239.1.2.3", errno.EADDRNOTAVAIL), ("255.255.255.255", errno.EADDRNOTAVAIL),
+                               ("127.3.2.1", 0), (self.address(), 0)):
+            self.binds(address, error)
+
+    def test_ipv6_addresses_that_nobody_has(self):
+        """As Linux says: IPv4 within IPv6 is no interface's, and a link-local address without a scope is of no link."""
+        for address, error in (("::ffff:127.0.0.1", errno.EADDRNOTAVAIL), (f"::ffff:{self.address()}", errno.EADDRNOTAVAIL),
+                               ("fe80::1", errno.EINVAL), ("fe80::1%lo", errno.EADDRNOTAVAIL), ("::1", 0)):
+            self.binds(address, error)
+
+    def binds(self, address, error):
+        last = "done" if error == 0 else f"failed: rdma_bind_addr: {os.strerror(error)}"
+        self.assertEqual(self.start(PROGRAM, "bind", address).wait(), (0 if error == 0 else 1, last), address)
 
     def test_a_group_is_reached_from_the_device(self):
         program = self.start(PROGRAM, "resolve", "239.1.2.3")

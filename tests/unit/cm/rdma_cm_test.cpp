@@ -48,6 +48,28 @@ TEST_F(RdmaCmTest, TheSameAddressTwiceIsInUseAndAWildcardIsInTheWay) {
   EXPECT_EQ(bind(make(), "10.9.9.9", 5001), EADDRNOTAVAIL) << "not an address of this host";
 }
 
+// As Linux does.
+TEST_F(RdmaCmTest, NoInterfaceHasAV4MappedAddress) {
+  SocketAddress mapped = inet(IpAddress::v4(0x0a000001), 5000);
+  mapped.family = Family::kInet6;
+  const IdHandle id = make();
+  EXPECT_EQ(cm.bind(1, id, mapped), EADDRNOTAVAIL);
+  mapped.ip = IpAddress::v4(0x7f000001);
+  EXPECT_EQ(cm.bind(1, id, mapped), EADDRNOTAVAIL);
+  EXPECT_EQ(cm.resolve_addr(1, id, {}, mapped, kNever), ENETUNREACH);
+}
+
+TEST_F(RdmaCmTest, ALinkLocalAddressWantsAScope) {
+  const IdHandle id = make();
+  for (const char* text : {"fe80::1", "febf::1", "ff02::1"}) {
+    SocketAddress there = SocketAddress::of(*IpAddress::parse(text), 5000);
+    EXPECT_EQ(cm.bind(1, id, there), EINVAL) << text;
+    there.scope_id = 1;
+    EXPECT_EQ(cm.bind(1, id, there), EADDRNOTAVAIL) << text << ", which this host has not";
+  }
+  EXPECT_EQ(cm.bind(1, id, SocketAddress::of(*IpAddress::parse("fec0::1"), 1)), EADDRNOTAVAIL);
+}
+
 TEST_F(RdmaCmTest, AReusedPortIsSharedUntilSomebodyListens) {
   const IdHandle a = make();
   const IdHandle b = make();

@@ -92,7 +92,7 @@ const char* condition_of(std::uint32_t command) {
              "(RDMA_CM_EVENT_ADDR_RESOLVED), and the route must not be resolved yet";
     case RDMA_USER_CM_CMD_CONNECT:
       return "rdma_connect: the route must be resolved before (RDMA_CM_EVENT_ROUTE_RESOLVED), and "
-             "private_data_len be 56 at most (180 with RDMA_PS_UDP)";
+             "private_data_len be 56 at most, or 180 with RDMA_PS_UDP (36 more with AF_IB)";
     case RDMA_USER_CM_CMD_ACCEPT:
       return "rdma_accept: the ID must be of an RDMA_CM_EVENT_CONNECT_REQUEST that was not "
              "answered, and private_data_len be 196 at most (136 with RDMA_PS_UDP)";

@@ -63,7 +63,8 @@ struct ResolvedRoute {
   bool is_local;         // the peer is on this host
 };
 
-// Returns the device for a local address that is not the wildcard. Errors: EADDRNOTAVAIL, ENODEV.
+// Returns the device for a local address that is not the wildcard. Errors: EADDRNOTAVAIL, ENODEV,
+// and EINVAL for a link-local one without a scope ID.
 Result<const PortInfo*, int> resolve_local(const Ports& ports, const SocketAddress& address);
 
 // Returns how to reach `destination`, from `source` if that is set. For a local destination that no

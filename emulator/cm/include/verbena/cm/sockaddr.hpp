@@ -35,6 +35,10 @@ struct SocketAddress {
   bool is_set() const { return family != Family::kNone; }
   // Returns true for the wildcard of the family, and if there is no address at all.
   bool is_any() const;
+  // An IPv4 address in AF_INET6, which no interface has.
+  bool is_v4_mapped() const { return family == Family::kInet6 && ip.is_v4(); }
+  // Of one link, or of the groups there; without a scope ID nobody knows which link.
+  bool is_link_local() const;
   std::size_t size() const;
   // Writes size() bytes and returns their number. `bytes` must hold kMaxSize.
   std::size_t write_to(std::span<std::uint8_t> bytes) const;
