@@ -24,7 +24,8 @@ std::vector<NeighbourQuestions::Ended> NeighbourQuestions::look(TimeNs now) {
       open_.push_back(question);
       continue;
     }
-    const bool is_up = ports_.is_active(question.route.port->device);
+    question.route.port = ports_.find(question.device);
+    const bool is_up = question.route.port != nullptr && ports_.is_active(question.device);
     if (is_up && ports_.has_answered(question.route.peer)) {
       ended.push_back({question.id, question.route, 0});
     } else if (is_up && now < question.until) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <memory>
 
 #include "../../sim/cm/cm_world.hpp"
 
@@ -62,6 +63,53 @@ TEST_F(NeighbourQuestionsTest, EndWhenThePortGoesDown) {
   ports_.up = false;
   ports_.neighbours_answer = true;
   EXPECT_EQ(look(0), (Ended{{7, ENODEV}}));
+}
+
+// What was known of the port when the question began is no more.
+class RenewedPorts final : public sim::HostPorts {
+ public:
+  RenewedPorts() : HostPorts(0x0a000001, true) {}
+  const PortInfo* find(DeviceId device) const override {
+    const PortInfo* const first = HostPorts::find(device);
+    if (first == nullptr || !is_renewed) return first;
+    renewed = *first;
+    return &renewed;
+  }
+  bool is_renewed = false;
+  mutable PortInfo renewed;
+};
+
+TEST(NeighbourQuestionsOfADevice, AreAnsweredByWhatIsKnownOfItThen) {
+  RenewedPorts ports;
+  ports.neighbours_answer = false;
+  NeighbourQuestions questions(ports);
+  PortInfo asked = *ports.find(1);
+  const IpAddress there = IpAddress::v4(0x0a000063);
+  questions.ask(7, {&asked, asked.address, there, false}, 10 * kLook);
+  EXPECT_TRUE(questions.look(0).empty());
+  asked.device = 99;  // the memory is another's
+  ports.is_renewed = true;
+  EXPECT_TRUE(questions.look(kLook).empty());
+  ports.neighbours_answer = true;
+  const auto ended = questions.look(2 * kLook);
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].error, 0);
+  EXPECT_EQ(ended[0].route.port, &ports.renewed);
+}
+
+TEST(NeighbourQuestionsOfADevice, EndWhenItIsGone) {
+  sim::HostPorts ports(0x0a000001, true);
+  ports.neighbours_answer = false;
+  NeighbourQuestions questions(ports);
+  const IpAddress there = IpAddress::v4(0x0a000063);
+  {
+    const auto asked = std::make_unique<PortInfo>(*ports.find(1));
+    questions.ask(7, {asked.get(), asked->address, there, false}, 10 * kLook);
+  }
+  ports.present = false;
+  const auto ended = questions.look(0);
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].error, ENODEV);
 }
 
 TEST_F(NeighbourQuestionsTest, OfAnIdThatIsGoneAreForgotten) {

@@ -24,7 +24,7 @@ class NeighbourQuestions {
 
   // Adds a question that is checked as soon as possible, and given up at `until`.
   void ask(IdHandle id, const ResolvedRoute& route, TimeNs until) {
-    open_.push_back({id, route, until, 0});
+    open_.push_back({id, route.port->device, route, until, 0});
   }
   void forget(IdHandle id);
   TimeNs next_deadline() const;
@@ -34,8 +34,10 @@ class NeighbourQuestions {
   std::vector<Ended> look(TimeNs now);
 
  private:
+  // The device by its number: it may be gone, or described anew, when the neighbour answers.
   struct Question {
     IdHandle id;
+    DeviceId device;
     ResolvedRoute route;
     TimeNs until;
     TimeNs look_at;
