@@ -64,9 +64,13 @@ void check_user(Findings& findings) {
 
 void check_loopback(Findings& findings) {
   const control::UniqueFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd) {
+    return findings.fault(std::string("a socket is refused: ") + std::strerror(errno),
+                          "where descriptors are short, raise `ulimit -n`");
+  }
   ifreq request{};
   std::strcpy(request.ifr_name, "lo");
-  const bool is_known = fd && ::ioctl(fd.get(), SIOCGIFFLAGS, &request) == 0;
+  const bool is_known = ::ioctl(fd.get(), SIOCGIFFLAGS, &request) == 0;
   if (is_known && (request.ifr_flags & IFF_UP) != 0) return;
   findings.fault(is_known ? "the loopback interface lo is down" : "there is no loopback interface",
                  "in this network namespace, as root: ip link set lo up");

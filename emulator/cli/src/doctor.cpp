@@ -89,8 +89,7 @@ bool check_emulator(Findings& findings, const std::string& dir) {
 }
 
 void check_addresses(Findings& findings, const settings::Settings& settings) {
-  const auto devices =
-      fabric::plan_devices(settings, {::geteuid(), "", "", fabric::list_interfaces()});
+  const auto devices = planned_devices(settings);
   if (!devices) {
     return findings.fault(devices.error().text, "correct the settings");
   }

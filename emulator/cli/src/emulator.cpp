@@ -2,6 +2,7 @@
 #include "emulator.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -14,6 +15,7 @@
 #include <filesystem>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "verbena/control/runtime_dir.hpp"
 #include "verbena/fabric/plan.hpp"
@@ -126,12 +128,20 @@ Outcome<DaemonStart> await_word(int fd) {
                : "the emulator cannot be started: " + said);
 }
 
+// Adds the limit of descriptors to an error that says that there are too few.
+control::Error naming_limit(control::Error error) {
+  if (error.text.find(std::strerror(EMFILE)) == std::string::npos) return error;
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  error.text += "; raise `ulimit -n`, which is " + std::to_string(limit.rlim_cur);
+  return error;
+}
+
 // Checks that the running emulator has the devices that were asked for.
 Outcome<control::Done> check_devices(const settings::Settings& settings,
                                      const control::Welcome& welcome) {
   if (!settings.chooses_devices()) return control::Done{};
-  const auto wanted =
-      fabric::plan_devices(settings, {::geteuid(), "", "", fabric::list_interfaces()});
+  const auto wanted = planned_devices(settings);
   if (!wanted) return Failure<control::Error>{wanted.error()};
   bool same = wanted->size() == welcome.devices.size();
   for (std::size_t i = 0; same && i < wanted->size(); ++i) {
@@ -178,8 +188,16 @@ Outcome<DaemonStart> start_daemon(const std::string& runtime_dir, const Parts& p
   std::vector<std::string> arguments = daemon_arguments(parts, runtime_dir, settings, options);
   arguments.insert(arguments.end(), {"--ready-fd", std::to_string(kReadyFd)});
   const auto ready = spawn(arguments);
-  if (!ready) return Failure<control::Error>{ready.error()};
-  return await_word(ready->get());
+  if (!ready) return Failure<control::Error>{naming_limit(ready.error())};
+  const auto begun = await_word(ready->get());
+  if (!begun) return Failure<control::Error>{naming_limit(begun.error())};
+  return begun;
+}
+
+Outcome<std::vector<control::DeviceInfo>> planned_devices(const settings::Settings& settings) {
+  auto interfaces = fabric::list_interfaces();
+  if (!interfaces) return Failure<control::Error>{interfaces.error()};
+  return fabric::plan_devices(settings, {::geteuid(), "", "", std::move(*interfaces)});
 }
 
 std::vector<std::string> daemon_arguments(const Parts& parts, const std::string& runtime_dir,

@@ -11,6 +11,7 @@
 #include "parts.hpp"
 #include "verbena/control/channel.hpp"
 #include "verbena/control/connect.hpp"
+#include "verbena/control/device_info.hpp"
 #include "verbena/settings/settings.hpp"
 
 namespace verbena::cli {
@@ -58,6 +59,10 @@ enum class DaemonStart : std::uint8_t { kStarted, kRunsAlready };
 control::Outcome<DaemonStart> start_daemon(const std::string& runtime_dir, const Parts& parts,
                                            const settings::Settings& settings,
                                            const DaemonOptions& options);
+
+// Returns the devices that an emulator with these settings would have.
+control::Outcome<std::vector<control::DeviceInfo>> planned_devices(
+    const settings::Settings& settings);
 
 // Keeps the preload library out of the daemon, which must see the kernel as it is, even if a shell
 // shows the devices.

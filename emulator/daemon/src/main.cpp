@@ -153,11 +153,13 @@ void open_log(const Options& options, const std::string& dir, const settings::Se
   spdlog::flush_on(spdlog::level::info);
 }
 
-fabric::Host this_host() {
+control::Outcome<fabric::Host> this_host() {
+  auto interfaces = fabric::list_interfaces();
+  if (!interfaces) return Failure<control::Error>{interfaces.error()};
   utsname names{};
   ::uname(&names);
   const auto start = static_cast<std::uint32_t>(link::realtime_now_ns() / 1'000'000);
-  return {::geteuid(), names.nodename, kVersion, fabric::list_interfaces(), start};
+  return fabric::Host{::geteuid(), names.nodename, kVersion, std::move(*interfaces), start};
 }
 
 // Runs the loop. A request that fails for lack of something (memory, a place in epoll) must not end
@@ -179,14 +181,15 @@ control::Outcome<std::unique_ptr<fabric::Fabric>> open_fabric(const Options& opt
                                                               const std::string& dir,
                                                               EventLoop& loop, Shares& shares) {
   constexpr int kAttempts = 32;
-  const fabric::Host host = this_host();
+  const auto host = this_host();
+  if (!host) return Failure<control::Error>{host.error()};
   const bool chooses = options.is_private && !settings.fabric;
   for (int attempt = 1;; ++attempt) {
     if (chooses) {
-      const auto subnet = control::private_subnet(host.uid, link::random_seed());
+      const auto subnet = control::private_subnet(host->uid, link::random_seed());
       settings.fabric = settings::FabricRange{subnet.base, subnet.prefix_length};
     }
-    const auto devices = fabric::plan_devices(settings, host);
+    const auto devices = fabric::plan_devices(settings, *host);
     if (!devices) return Failure<control::Error>{devices.error()};
     auto fabric =
         fabric::Fabric::open(*devices, control::shadow_path(dir), loop, shares.descriptors);

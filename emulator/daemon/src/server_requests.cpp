@@ -268,7 +268,10 @@ void Server::on_rules_changed() {
 }
 
 void Server::follow_interfaces() {
-  const auto events = fabric_.follow_interfaces(fabric::list_interfaces());
+  const auto interfaces = fabric::list_interfaces();
+  // The next change tells of this one, too.
+  if (!interfaces) return spdlog::warn("{}", interfaces.error().text);
+  const auto events = fabric_.follow_interfaces(*interfaces);
   // This comes before a program can send from a new address.
   captures_.follow_addresses();
   for (const control::PortEvent& event : events) {

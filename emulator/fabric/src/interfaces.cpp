@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 
@@ -47,11 +48,19 @@ std::uint8_t prefix_of(const sockaddr* mask) {
   return static_cast<std::uint8_t>(length);
 }
 
+bool lacks_descriptors() { return errno == EMFILE || errno == ENFILE; }
+
+Failure<control::Error> cannot_look() {
+  const int code = errno;
+  return control::fail(code, std::string("cannot look at the interfaces: ") + std::strerror(code));
+}
+
 // Says whether an address can be used. An IPv6 address is listed before duplicate address detection
 // has ended, and cannot be used until then.
-bool is_usable(const sockaddr* sa) {
+control::Outcome<bool> is_usable(const sockaddr* sa) {
   if (sa->sa_family != AF_INET6) return true;
   const control::UniqueFd socket(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket && lacks_descriptors()) return cannot_look();
   return socket && ::bind(socket.get(), sa, sizeof(sockaddr_in6)) == 0;
 }
 
@@ -92,16 +101,22 @@ std::vector<Interface> list_without_netlink(int socket) {
 
 }  // namespace
 
-std::vector<Interface> list_interfaces() {
+control::Outcome<std::vector<Interface>> list_interfaces() {
   const control::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket && lacks_descriptors()) return cannot_look();
   ifaddrs* first = nullptr;
-  if (::getifaddrs(&first) != 0) return list_without_netlink(socket.get());
+  if (::getifaddrs(&first) != 0) {
+    if (lacks_descriptors()) return cannot_look();
+    return list_without_netlink(socket.get());
+  }
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(first, &::freeifaddrs);
   std::vector<Interface> all;
   for (const ifaddrs* i = first; i != nullptr; i = i->ifa_next) {
     if (i->ifa_addr == nullptr) continue;
     if (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6) continue;
-    if (!is_usable(i->ifa_addr)) continue;
+    const auto usable = is_usable(i->ifa_addr);
+    if (!usable) return Failure<control::Error>{usable.error()};
+    if (!*usable) continue;
     all.push_back(make(socket.get(), i->ifa_name, i->ifa_addr, i->ifa_netmask, i->ifa_flags));
   }
   return all;

@@ -118,6 +118,14 @@ class Starting(EmulatorCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn("bring lo up", done.stderr + done.stdout)
 
+    def test_few_descriptors_are_named(self):
+        for most in range(7, 21):
+            words = f"ulimit -n {most}; exec {self.home}/bin/verbena up --fabric {self.fabric}"
+            done = subprocess.run(["sh", "-c", words], env=self.env, text=True, capture_output=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertRegex(done.stderr, f"Too many open files.*raise `ulimit -n`, which is {most}", most)
+            self.assertNotIn("loopback", done.stderr)
+
     def test_address_of_another_host(self):
         done = self.verbena("up", "--roce", "192.0.2.77")
         self.assertEqual(done.returncode, 1)

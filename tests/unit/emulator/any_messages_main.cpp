@@ -276,7 +276,7 @@ int run(std::uint64_t first, std::uint64_t seeds) {
   wishes.fabric = settings::FabricRange{IpAddress::v4(0x7fd00000u + (part << 8)), 24};
   wishes.devices = {"a", "b"};
   const auto devices =
-      fabric::plan_devices(wishes, {0, "any", "0.1.0", fabric::list_interfaces(), 1});
+      fabric::plan_devices(wishes, {0, "any", "0.1.0", fabric::list_interfaces().value(), 1});
   if (!devices) return std::fprintf(stderr, "%s\n", devices.error().text.c_str()), 1;
   auto fabric = fabric::Fabric::open(*devices, control::shadow_path(dir), loop, shares.descriptors);
   if (!fabric) return std::fprintf(stderr, "%s\n", fabric.error().text.c_str()), 1;

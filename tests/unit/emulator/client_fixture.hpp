@@ -122,7 +122,7 @@ class ClientsTest : public ::testing::Test {
     wishes.fabric = settings::FabricRange{IpAddress::v4(0x7fc80000u + ((pid & 0x1fff) << 8)), 24};
     wishes.devices = {"a", "b"};
     const auto devices =
-        fabric::plan_devices(wishes, {0, "tulip", "0.1.0", fabric::list_interfaces()});
+        fabric::plan_devices(wishes, {0, "tulip", "0.1.0", fabric::list_interfaces().value()});
     ASSERT_TRUE(devices.ok()) << devices.error().text;
     auto opened = fabric::Fabric::open(*devices, shadow_, reactor_, shares_.descriptors);
     ASSERT_TRUE(opened.ok()) << opened.error().text;

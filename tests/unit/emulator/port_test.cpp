@@ -58,7 +58,7 @@ class PortTest : public ::testing::Test {
     const unsigned pid = static_cast<unsigned>(::getpid());
     wishes.fabric = settings::FabricRange{IpAddress::v4(0x7fc80000u + ((pid & 0x1fff) << 8)), 24};
     wishes.devices = {"a", "b"};
-    const auto devices = plan_devices(wishes, {0, "tulip", "0.1.0", list_interfaces()});
+    const auto devices = plan_devices(wishes, {0, "tulip", "0.1.0", list_interfaces().value()});
     ASSERT_TRUE(devices.ok()) << devices.error().text;
     a_ = open(devices->at(0));
     b_ = open(devices->at(1));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "verbena/base/address.hpp"
+#include "verbena/control/error.hpp"
 
 namespace verbena::fabric {
 
@@ -22,7 +23,8 @@ struct Interface {
   bool operator==(const Interface&) const = default;
 };
 
-std::vector<Interface> list_interfaces();
+// Refused where no descriptor is left to ask with.
+control::Outcome<std::vector<Interface>> list_interfaces();
 
 // Returns the interface of an address. All of 127.0.0.0/8 belongs to the loopback interface.
 std::optional<Interface> interface_of(const std::vector<Interface>& all, const IpAddress& address);
