@@ -138,6 +138,11 @@ namespace {
                                  const queue::SendRequest* request) noexcept {
   ShortText values("max_send_wr = %u, max_send_sge = %u, max_inline_data = %u", qp.caps.max_send_wr,
                    qp.caps.max_send_sge, qp.caps.max_inline_data);
+  if (posted == requester::Posted::kMessageTooLong) {
+    const bool is_datagram = qp.pair->transport() == Transport::kUd;
+    values.add(is_datagram ? ", path MTU = %u" : ", max_msg_sz = %u",
+               is_datagram ? qp.pair->endpoint().mtu : kMaxMessage);
+  }
   if (request != nullptr) {
     std::uint64_t length = 0;
     for (const queue::Sge& sge : request->sges) length += sge.length;

@@ -115,13 +115,13 @@ std::vector<Row> posting_rows() {
            wr.send_flags = IBV_SEND_INLINE;
          });
        }},
-      {"ibv_post_send", "message beyond max_msg_sz", EINVAL, "max_msg_sz",
+      {"ibv_post_send", "message beyond max_msg_sz", EINVAL, "max_msg_sz = 1073741824; ",
        [](Case& c) {
          return send(c, c.w.rc, [](Case& k, ibv_send_wr& wr, ibv_sge* sges) {
            sges[0].length = (1u << 30) + 1;
          });
        }},
-      {"ibv_post_send", "datagram beyond the MTU", EINVAL, "path MTU",
+      {"ibv_post_send", "datagram beyond the MTU", EINVAL, "path MTU = 4096; ",
        [](Case& c) {
          return send(c, c.w.ud,
                      [](Case& k, ibv_send_wr& wr, ibv_sge* sges) { sges[0].length = 4097; });

@@ -84,26 +84,41 @@ const char* why_rejected(std::uint32_t reason) {
   return "a reason of the connection manager (enum ib_cm_rej_reason)";
 }
 
-// Returns the condition that a command has violated if it fails with EINVAL.
+// Returns the condition that a command has violated if it fails with EINVAL, but for private data.
 const char* condition_of(std::uint32_t command) {
   switch (command) {
     case RDMA_USER_CM_CMD_RESOLVE_ROUTE:
       return "rdma_resolve_route: the address must be resolved before "
              "(RDMA_CM_EVENT_ADDR_RESOLVED), and the route must not be resolved yet";
     case RDMA_USER_CM_CMD_CONNECT:
-      return "rdma_connect: the route must be resolved before (RDMA_CM_EVENT_ROUTE_RESOLVED), and "
-             "private_data_len be 56 at most, or 180 with RDMA_PS_UDP (36 more with AF_IB)";
+      return "rdma_connect: the route must be resolved before (RDMA_CM_EVENT_ROUTE_RESOLVED)";
     case RDMA_USER_CM_CMD_ACCEPT:
       return "rdma_accept: the ID must be of an RDMA_CM_EVENT_CONNECT_REQUEST that was not "
-             "answered, and private_data_len be 196 at most (136 with RDMA_PS_UDP)";
+             "answered";
     case RDMA_USER_CM_CMD_REJECT:
       return "rdma_reject: the ID must be of an RDMA_CM_EVENT_CONNECT_REQUEST that was not "
-             "answered, and private_data_len be 148 at most (136 with RDMA_PS_UDP)";
+             "answered";
     case RDMA_USER_CM_CMD_LISTEN:
       return "rdma_listen: the ID must not be resolved, connected or listening";
     default:
       return nullptr;
   }
+}
+
+// As much private data as any ID may give, and what others may.
+struct DataLimit {
+  std::uint32_t least;
+  const char* of_others;
+};
+constexpr DataLimit kConnectLimit{56, "180 with RDMA_PS_UDP, 36 more with AF_IB"};
+constexpr DataLimit kAcceptLimit{136, "196 but with RDMA_PS_UDP"};
+constexpr DataLimit kRejectLimit{136, "148 but with RDMA_PS_UDP"};
+
+// Nothing of data that any ID may give.
+std::string condition_of_data(std::uint32_t length, const DataLimit& limit) {
+  if (length <= limit.least) return {};
+  return ", and private_data_len be " + std::to_string(limit.least) + " at most (" +
+         limit.of_others + "); it is " + std::to_string(length);
 }
 
 }  // namespace
@@ -136,13 +151,13 @@ void explain_cm_refusal(Bytes command, int code) {
   const Bytes body = command.subspan(std::min(sizeof header, command.size()));
   if (header.cmd == RDMA_USER_CM_CMD_CONNECT) {
     const auto connect = start_of<rdma_ucm_connect>(body);
-    text += "; it is " + std::to_string(connect.conn_param.private_data_len);
+    text += condition_of_data(connect.conn_param.private_data_len, kConnectLimit);
   } else if (header.cmd == RDMA_USER_CM_CMD_ACCEPT) {
     const auto accept = start_of<rdma_ucm_accept>(body);
-    text += "; it is " + std::to_string(accept.conn_param.private_data_len);
+    text += condition_of_data(accept.conn_param.private_data_len, kAcceptLimit);
   } else if (header.cmd == RDMA_USER_CM_CMD_REJECT) {
     const auto reject = start_of<rdma_ucm_reject>(body);
-    text += "; it is " + std::to_string(reject.private_data_len);
+    text += condition_of_data(reject.private_data_len, kRejectLimit);
   }
   explain_refused_command({code, text});
 }
