@@ -139,11 +139,19 @@ void print_fault(const json& f) {
   std::printf("%s\n    %s\n", line.c_str(), counted_of(f).c_str());
 }
 
+// Returns what a rule acts on.
+const char* objects_of_rule(const std::string& text) {
+  const std::string action = text.substr(0, text.find(' '));
+  if (action.starts_with("fail=")) return "calls";
+  if (action.starts_with("port-")) return "ports";
+  if (action == "kill" || action == "stop" || action == "cont") return "processes";
+  return action.starts_with("raise=") ? "programs" : "packets";
+}
+
 void print_rule(const json& rule) {
   const std::string text = text_of(rule["rule"]);
   std::printf("rule %s: matched %llu %s, fired %llu times", text.c_str(),
-              rule["matched"].get<unsigned long long>(),
-              text.starts_with("fail=") ? "calls" : "packets",
+              rule["matched"].get<unsigned long long>(), objects_of_rule(text),
               rule["fired"].get<unsigned long long>());
   if (rule["seed"].is_number()) {
     std::printf(", seed %llu", rule["seed"].get<unsigned long long>());

@@ -26,7 +26,6 @@ class WaitsAtTimeLimit final : public RunPart {
 
  private:
   void look(RunScene& scene, const std::vector<Process>& programs);
-  void say(const std::string& text) const;
 
   const RunOptions& options_;
   std::FILE* explanations_;

@@ -269,7 +269,7 @@ void Server::on_rules_changed() {
 
 void Server::follow_interfaces() {
   const auto interfaces = fabric::list_interfaces();
-  // The next change tells of this one, too.
+  // The next change of an address reports this one as well.
   if (!interfaces) return spdlog::warn("{}", interfaces.error().text);
   const auto events = fabric_.follow_interfaces(*interfaces);
   // This comes before a program can send from a new address.

@@ -245,7 +245,7 @@ control::Outcome<control::Done> AttachedEngine::can_raise_of_shared_receive(std:
 // --- the end -----------------------------------------------------------------------------------
 
 void AttachedEngine::on_lost(const char* reason) noexcept {
-  // The connection may be the first of the descriptors that the program has closed.
+  // The connection may be lost because the program has closed its descriptor.
   if (!has_its_descriptors()) owner_.on_descriptors_closed();
   if (!engine_->mark_failed()) return;
   const ShortText why("%s: %s", port_.info().name.c_str(), reason);

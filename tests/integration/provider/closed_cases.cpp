@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A daemon that closes every descriptor from 3 on, also those of a device that it has opened. What
-// it then calls may fail, but ends; and files that have the numbers afterwards are left alone.
+// A daemon that closes every descriptor from 3 on, including those of a device that it has opened.
+// The calls that follow may fail, but they return; files that get the numbers are left alone.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ void close_all() {
   for (int fd = kFirst; fd < kMost; ++fd) ::close(fd);
 }
 
-// Files of the program, with the lowest numbers that are free.
+// Files of the program, which have the lowest free numbers.
 class Files {
  public:
   Files() {
@@ -32,7 +32,7 @@ class Files {
       file.inode = status.st_ino;
     }
   }
-  // libibverbs itself closes those in `closed_by_library`.
+  // libibverbs itself closes the numbers in `closed_by_library`.
   void expect_untouched(const std::array<int, 3>& closed_by_library) const {
     for (const File& file : all_) {
       bool is_closed = false;
@@ -63,7 +63,7 @@ void destroy_whatever_it_says(Loop& loop) {
   ibv_close_device(loop.context);
 }
 
-// An event is left unread, and a queue is armed.
+// Leaves an event unread and a queue armed.
 void use(Loop& loop) {
   for (int i = 0; i < 2; ++i) {
     EXPECT(ibv_req_notify_cq(loop.cq, 0) == 0);
@@ -75,7 +75,7 @@ void use(Loop& loop) {
   loop.post_receive(1);
 }
 
-// The progress thread notices by itself, and flushes then.
+// The progress thread notices the closed descriptors by itself and flushes.
 void await_notice(ibv_context* context) {
   ibv_port_attr port;
   while (ibv_query_port(context, 1, &port) == 0) ::usleep(1000);

@@ -65,7 +65,7 @@ TEST_F(NeighbourQuestionsTest, EndWhenThePortGoesDown) {
   EXPECT_EQ(look(0), (Ended{{7, ENODEV}}));
 }
 
-// What was known of the port when the question began is no more.
+// The description of the port that the question began with is gone.
 class RenewedPorts final : public sim::HostPorts {
  public:
   RenewedPorts() : HostPorts(0x0a000001, true) {}
@@ -87,7 +87,7 @@ TEST(NeighbourQuestionsOfADevice, AreAnsweredByWhatIsKnownOfItThen) {
   const IpAddress there = IpAddress::v4(0x0a000063);
   questions.ask(7, {&asked, asked.address, there, false}, 10 * kLook);
   EXPECT_TRUE(questions.look(0).empty());
-  asked.device = 99;  // the memory is another's
+  asked.device = 99;  // the memory was reused
   ports.is_renewed = true;
   EXPECT_TRUE(questions.look(kLook).empty());
   ports.neighbours_answer = true;

@@ -28,11 +28,11 @@ namespace {
     va_end(arguments);                                                  \
   }
 
-// What a program wants of a file beside reading it.
+// How a program opens a file, apart from reading.
 struct Wish {
   bool writes = false;
   bool makes = false;
-  bool makes_only = false;  // it must not be there
+  bool makes_only = false;  // the file must not exist yet (O_EXCL)
 
   static Wish of(int flags) {
     return {(flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0, (flags & O_CREAT) != 0,
@@ -44,9 +44,9 @@ struct Wish {
   }
 };
 
-// The errno of sysfs, whose attributes only read, and where nobody makes a file, root neither; 0:
-// what is there is only read, or it is not there. `path`: in the shadow; its folder's afterwards if
-// it is refused. Keeps errno.
+// Returns the errno with which sysfs refuses to open a file like this, because it lets no user make
+// files, not even root. Returns 0 if the file exists or is only read. `path` is the path in the
+// shadow. Keeps errno.
 int refusal_of(const Wish& wish, std::string& path) {
   if (!wish.writes && !wish.makes) return 0;
   const Section section;

@@ -84,7 +84,8 @@ const char* why_rejected(std::uint32_t reason) {
   return "a reason of the connection manager (enum ib_cm_rej_reason)";
 }
 
-// Returns the condition that a command has violated if it fails with EINVAL, but for private data.
+// Returns the condition that a command has violated if it fails with EINVAL, except for those about
+// private data.
 const char* condition_of(std::uint32_t command) {
   switch (command) {
     case RDMA_USER_CM_CMD_RESOLVE_ROUTE:
@@ -105,7 +106,7 @@ const char* condition_of(std::uint32_t command) {
   }
 }
 
-// As much private data as any ID may give, and what others may.
+// The most private data that an ID of any port space and address family may give.
 struct DataLimit {
   std::uint32_t least;
   const char* of_others;
@@ -114,7 +115,7 @@ constexpr DataLimit kConnectLimit{56, "180 with RDMA_PS_UDP, 36 more with AF_IB"
 constexpr DataLimit kAcceptLimit{136, "196 but with RDMA_PS_UDP"};
 constexpr DataLimit kRejectLimit{136, "148 but with RDMA_PS_UDP"};
 
-// Nothing of data that any ID may give.
+// Returns nothing if any ID may give so much data.
 std::string condition_of_data(std::uint32_t length, const DataLimit& limit) {
   if (length <= limit.least) return {};
   return ", and private_data_len be " + std::to_string(limit.least) + " at most (" +

@@ -34,7 +34,7 @@ class NeighbourQuestions {
   std::vector<Ended> look(TimeNs now);
 
  private:
-  // The device by its number: it may be gone, or described anew, when the neighbour answers.
+  // The device's number. When the neighbour answers, the device may be gone or changed.
   struct Question {
     IdHandle id;
     DeviceId device;

@@ -35,9 +35,9 @@ struct SocketAddress {
   bool is_set() const { return family != Family::kNone; }
   // Returns true for the wildcard of the family, and if there is no address at all.
   bool is_any() const;
-  // An IPv4 address in AF_INET6, which no interface has.
+  // No interface has an IPv4-mapped address.
   bool is_v4_mapped() const { return family == Family::kInet6 && ip.is_v4(); }
-  // Of one link, or of the groups there; without a scope ID nobody knows which link.
+  // A link-local address or group; without a scope ID it is unknown on which link.
   bool is_link_local() const;
   std::size_t size() const;
   // Writes size() bytes and returns their number. `bytes` must hold kMaxSize.

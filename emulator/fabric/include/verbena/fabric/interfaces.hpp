@@ -23,7 +23,7 @@ struct Interface {
   bool operator==(const Interface&) const = default;
 };
 
-// Refused where no descriptor is left to ask with.
+// Fails if no descriptor is left for the question.
 control::Outcome<std::vector<Interface>> list_interfaces();
 
 // Returns the interface of an address. All of 127.0.0.0/8 belongs to the loopback interface.

@@ -38,8 +38,9 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   void start();
   // When this returns, no thread drives the engine any more and pending ACKs were sent.
   void stop() noexcept;
-  // Whether the program has left the engine's descriptors open; then that it has not. No number is
-  // used any more, and leave_behind() takes the place of stop() and the destructor.
+  // Returns whether the program has left the engine's descriptors open. If it has closed them, call
+  // on_own_descriptors_closed(): no descriptor number is used any more, and leave_behind() takes
+  // the place of stop() and the destructor.
   bool has_its_descriptors() const noexcept { return engine_->has_its_descriptors(); }
   void on_own_descriptors_closed() noexcept;
   void leave_behind() noexcept;

@@ -24,7 +24,7 @@ class Channels {
   std::shared_ptr<CompletionChannel> read_at(int fd) noexcept;
   // Called in a forked child, under the lock.
   void abandon() noexcept;
-  // The program has closed our descriptors: no channel is written to, or destroyed, any more.
+  // The program has closed our descriptors. From now on no channel is written to or destroyed.
   void lose_descriptors() noexcept;
 
  private:

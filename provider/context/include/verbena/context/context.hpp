@@ -55,12 +55,13 @@ class Context final {
   device::Device& device() { return first().engine().device(); }
   const AddressPlan& plan() { return first().engine().plan(); }
   bool is_fatal() const { return engines_.first().has_failed(); }
-  // The program has closed descriptors that are ours, as daemons do that close all from 3 on: the
-  // device is lost as if its emulator had died, and no number is used any more.
+  // The program has closed our descriptors, like a daemon that closes all from 3 on. The device is
+  // lost as if its emulator had died, and no descriptor number is used any more.
   void on_descriptors_closed() noexcept;
   bool has_lost_descriptors() const noexcept { return has_lost_descriptors_.read(); }
-  // In place of the destructor, if so; it looks whether that is the case. The context remains as
-  // memory, because to destroy it would close the numbers. False: it can be destroyed.
+  // Takes the place of the destructor if the program has closed our descriptors: the context stays
+  // in memory, because its destructor would close the numbers. Returns false if the program has not
+  // closed them and the context can be destroyed.
   bool leave_behind() noexcept;
   // Refuses with EIO, explained, once the daemon is gone.
   void check_alive(const char* verb) const { engines_.first().check_alive(verb); }
@@ -129,7 +130,7 @@ class Context final {
   ibv_context* public_context_;
   std::mutex lock_;
   Published<bool> has_lost_descriptors_{false};
-  Context* left_before_ = nullptr;  // so that a search for leaks finds them all
+  Context* left_before_ = nullptr;  // keeps contexts that were left behind reachable for LSan
   UserMemory memory_;
   ProgramEvents events_;
   Channels channels_{lock_};

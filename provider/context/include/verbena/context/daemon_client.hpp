@@ -81,7 +81,7 @@ class DaemonClient {
     (void)channel_.send(message, sequence);
   }
 
-  // The program has closed the descriptor: whatever has its number now is not written to or read.
+  // The program has closed the descriptor. The connection does not use its number any more.
   void cut_off() noexcept { is_cut_off_.publish(true); }
 
   // Reads one message, if there is one. Returns false if it cannot be read now because another

@@ -34,7 +34,7 @@ class Engines {
   AttachedEngine& choose(Cq* send, Cq* receive, bool may_be_further);
   // Drives all engines, for a completion queue whose queue pairs have several.
   void drive_all() noexcept;
-  // As AttachedEngine has them, of each.
+  // These call the function of the same name of each engine.
   bool have_their_descriptors() noexcept;
   void on_descriptors_closed() noexcept;
   void leave_behind() noexcept;

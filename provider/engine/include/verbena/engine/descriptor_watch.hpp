@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Notices that the program has closed descriptors that are not its own, as daemons do that close
-// all from 3 on. It is a pipe through which nothing goes: whoever sleeps on one end is woken when
-// the other is closed, however that was done, also if its own end was closed before.
+// Notices that the program has closed our descriptors, like a daemon that closes all from 3 on. It
+// is a pipe that carries no data. A thread that sleeps on one end is woken when the other end is
+// closed, even if its own end was closed before.
 //
-// Not noticed: who leaves these two open and closes others; and at once only if no child of a fork
-// has the other end, too.
+// A program that closes other descriptors of ours and leaves these two open is not noticed. If a
+// forked child has the other end as well, the thread is not woken until the child closes it.
 #pragma once
 
 #include <sys/types.h>
@@ -15,11 +15,11 @@ namespace verbena::provider {
 
 class DescriptorWatch {
  public:
-  // Returns an errno.
+  // Returns 0 or an errno.
   int open() noexcept;
-  // To sleep on; -1: not opened.
+  // The descriptor to sleep on, or -1 before open().
   int fd() const noexcept { return kept_.get(); }
-  // Whether both numbers still stand for what open() has made. Two system calls.
+  // Returns whether both numbers still are the ends of this pipe. It takes two system calls.
   bool is_intact() const noexcept;
 
  private:

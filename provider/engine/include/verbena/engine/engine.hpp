@@ -49,12 +49,13 @@ class Engine final : public queue::EventSink,
   int start() noexcept;
   // When this returns, only the caller's thread is inside, and the pending ACKs were sent.
   void stop() noexcept;
-  // Whether the program has left the engine's descriptors open.
+  // Returns whether the program has left the engine's descriptors open.
   bool has_its_descriptors() const noexcept { return descriptor_watch_.is_intact(); }
-  // It has not: their numbers may be others' now, and are not used any more.
+  // The program has closed the descriptors. Their numbers are not used any more, because they may
+  // be those of other files now.
   void cut_off() noexcept { progress_.cut_off(); }
-  // After cut_off(), in place of stop(): nobody drives. The engine must not be destroyed, which
-  // would close the numbers.
+  // Takes the place of stop() after cut_off(). No thread drives afterwards. The engine must not be
+  // destroyed, because that would close the numbers.
   void leave_behind() noexcept { progress_.leave_behind(); }
 
   device::Device& device() noexcept { return device_; }

@@ -30,7 +30,7 @@ class EngineHost {
   // it. read_daemon() returns false if it cannot read now; try again a little later.
   virtual int daemon_fd() const noexcept = 0;
   virtual bool read_daemon() noexcept = 0;
-  // The program has closed descriptors that are the engine's: cut_off(), and all that follows.
+  // The program has closed the engine's descriptors. The host calls cut_off() and ends the device.
   virtual void on_descriptors_closed() noexcept = 0;
 
  protected:

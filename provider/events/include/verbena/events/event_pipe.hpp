@@ -73,7 +73,7 @@ class EventPipe {
   // Returns the descriptor that becomes readable when another thread has written.
   int reader() const noexcept { return reader_.get(); }
   // Takes back all unread records of `size` bytes that begin with this address. Returns how many.
-  // The pipe is abandoned afterwards if the program has closed our end.
+  // Afterwards the pipe is abandoned if the program has closed our end.
   std::size_t withdraw(std::uint64_t object, std::size_t size) noexcept;
   // Returns how many records of `size` bytes the application has not read.
   std::size_t unread(std::size_t size) noexcept;
@@ -82,7 +82,7 @@ class EventPipe {
   void fill() noexcept;
   // Called in a forked child: the pipe and its future events are the parent's.
   void abandon() noexcept;
-  // The program has closed our descriptors: nothing is written to their numbers, or taken back.
+  // The program has closed our descriptors. Nothing is written to or read from their numbers.
   void lose_descriptors() noexcept;
   bool is_abandoned() const noexcept { return is_abandoned_.read(); }
 
@@ -101,7 +101,7 @@ class EventPipe {
   std::size_t withdraw_held(std::uint64_t object, std::size_t size) noexcept;
   std::size_t withdraw_written(std::uint64_t object, std::size_t size) noexcept;
   void lose_descriptors_locked() noexcept;
-  // Whether the number still stands for an end of this pipe.
+  // Returns whether the number still is an end of this pipe.
   bool is_end(int fd) const noexcept;
   // The pipe that the calling thread reads.
   static EventPipe*& reading() noexcept;

@@ -69,8 +69,8 @@ class Driven {
   // Readable when an event pipe that was full has room; -1 if none was full.
   virtual int full_pipes_fd() const noexcept = 0;
   virtual void fill_pipes() noexcept = 0;
-  // Hung up, or no open descriptor, once the program has closed the descriptors that are ours; -1:
-  // that is not noticed. Then on_descriptors_closed(), and the thread ends.
+  // A descriptor that is hung up or invalid once the program has closed our descriptors; the thread
+  // then calls on_descriptors_closed() and ends. -1: there is no such descriptor.
   virtual int descriptor_watch_fd() const noexcept { return -1; }
   virtual void on_descriptors_closed() noexcept {}
   // Called before the thread blocks on these descriptors. Returns false if the thread must look
@@ -95,15 +95,15 @@ class Progress final : public Waker {
   int start() noexcept;
   // Ends the thread and waits for it. Must not be called by the thread itself.
   void stop() noexcept;
-  // The program has closed our descriptors, and may have opened others in their place: the thread
-  // is not woken by them any more, and ends by itself.
+  // The program has closed our descriptors and may have opened others in their place. The thread is
+  // not woken through them any more and ends by itself.
   void cut_off() noexcept {
     is_cut_off_.publish(true);
     stopping_.publish(true);
   }
   bool is_cut_off() const noexcept { return is_cut_off_.read(); }
-  // After cut_off(), in place of stop(). It waits for a second at most; a thread that sleeps on
-  // works with this object when it wakes up, which therefore stays.
+  // Takes the place of stop() after cut_off(). Waits for the thread for a second at most. A thread
+  // that still sleeps uses this object when it wakes up, so the object must stay.
   void leave_behind() noexcept;
 
   // Called in a forked child, where the thread does not exist.
