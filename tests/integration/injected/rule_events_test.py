@@ -32,6 +32,7 @@ class Events(Case):
         self.assertEqual(victim.wait(devices.LIMIT), -9)
         self.until(lambda: self.fired() == [1, 0], "it is not counted")
         self.assertIsNone(survivor.poll())
+        self.assertRegex(self.device.control("status").stdout, r"rule kill .*victim.*: matched 1 processes, fired 1 times")
 
     def test_a_program_is_stopped_and_goes_on(self):
         program = self.start("one")
