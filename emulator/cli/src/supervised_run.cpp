@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -180,10 +181,22 @@ Outcome<RunWork> work_of(RunOptions& options) {
   return work;
 }
 
+// Takes our library, which device_environment() has put first, out of LD_PRELOAD again.
+void leave_out_preload() {
+  const char* const list = std::getenv("LD_PRELOAD");
+  const char* const rest = list != nullptr ? std::strchr(list, ':') : nullptr;
+  if (rest == nullptr) {
+    ::unsetenv("LD_PRELOAD");
+  } else {
+    ::setenv("LD_PRELOAD", std::string(rest + 1).c_str(), 1);
+  }
+}
+
 }  // namespace
 
 void set_program_environment(const RunOptions& options, const settings::Settings& settings) {
   if (!options.failures.empty()) ::setenv("VERBENA_FAIL", options.failure_list().c_str(), 1);
+  if (!options.command.empty() && why_no_preload(options.command[0])) leave_out_preload();
   if (options.quiet || !settings.explain.value_or(true)) return;
   ::setenv("VERBENA_LOG", "explain", 0);
   if (options.command.empty()) return;

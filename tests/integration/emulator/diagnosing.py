@@ -6,6 +6,7 @@ import re
 import shutil
 import socket
 import subprocess
+import unittest
 
 from emulator_case import EmulatorCase
 
@@ -165,13 +166,23 @@ class Doctor(DoctorCase):
         self.assertNotIn("VERBENA_FAIL", self.doctor(VERBENA_FAIL="").stdout)
 
 
+PRINTS_PRELOAD = """
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+  const char* list = getenv("LD_PRELOAD");
+  fputs(list ? list : "none", stdout);
+  return 0;
+}
+"""
+
+
 class UnfitPrograms(EmulatorCase):
     """Such programs run as anywhere else, and one line tells why they see no device."""
 
-    def compile(self, *options):
+    def compile(self, *options, text="int main(void) { return 3; }\n", compiler="cc"):
         path = self.home + "/program"
-        subprocess.run(["cc", "-x", "c", "-", "-o", path, *options], input="int main(void) { return 3; }\n", text=True,
-                       check=True)
+        subprocess.run([compiler, "-x", "c", "-", "-o", path, *options], input=text, text=True, check=True)
         return path
 
     def run_in(self, *words):
@@ -183,6 +194,43 @@ class UnfitPrograms(EmulatorCase):
         self.assertEqual(done.returncode, 3)
         self.assertRegex(done.stderr, f"^verbena: {program} is statically linked: [^\n]*\n$")
         self.assertEqual(self.run_in("--quiet", "--", program).stderr, "")
+
+    def test_musl(self):
+        """The loader is the C library's own, under a name of musl's loader. That of musl would end the program."""
+        loader = self.home + "/ld-musl-test.so.1"
+        os.symlink(self.loader_of("/bin/true"), loader)
+        program = self.compile(f"-Wl,--dynamic-linker={loader}", text=PRINTS_PRELOAD)
+        script = self.script(f"#! {program} -x\n")
+        said = f"verbena: {program} is linked to musl; [^\n]*\n"
+        ordinary = ["--fabric", self.fabric, "--"]
+        for words in ([*ordinary, program], [*ordinary, script], ["--private", "--", program]):
+            with self.subTest(words):
+                done = self.verbena("run", *words)
+                self.assertEqual((done.returncode, done.stdout), (0, "none"))
+                self.assertRegex(done.stderr, f"^{said}$")
+        done = self.run_in("--quiet", "--", program)
+        self.assertEqual((done.stdout, done.stderr), ("none", ""))
+        self.env["LD_PRELOAD"] = "libm.so.6"  # the user's own stays
+        self.assertEqual(self.run_in("--", program).stdout, "libm.so.6")
+
+    @unittest.skipUnless(shutil.which("musl-gcc"), "there is no musl-gcc")
+    def test_program_of_musl_itself(self):
+        program = self.compile(compiler="musl-gcc")
+        done = self.run_in("--", program)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("is linked to musl", done.stderr)
+
+    @staticmethod
+    def loader_of(program):
+        headers = subprocess.run(["readelf", "-lW", program], text=True, capture_output=True, check=True).stdout
+        return re.search(r"interpreter: (\S+)\]", headers)[1]
+
+    def script(self, text):
+        path = self.home + "/script"
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
+        os.chmod(path, 0o755)
+        return path
 
     def test_set_user_id(self):
         program = self.compile()
@@ -210,10 +258,6 @@ class UnfitPrograms(EmulatorCase):
             self.assertNotIn("another kind of processor", done.stderr)
 
     def test_nothing_is_said_of_others(self):
-        script = self.home + "/script"
-        with open(script, "w", encoding="ascii") as file:
-            file.write("#!/bin/sh\nexit 3\n")
-        os.chmod(script, 0o755)
-        for program in (self.compile(), script):
+        for program in (self.compile(), self.script("#!/bin/sh\nexit 3\n")):
             done = self.run_in("--", program)
             self.assertEqual((done.returncode, done.stderr), (3, ""))
