@@ -7,11 +7,13 @@
 
 #include <cerrno>
 
+#include "verbena/base/standard_streams.hpp"
+
 namespace verbena::provider {
 
 int DescriptorWatch::open() noexcept {
   int ends[2];
-  if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) return errno;
+  if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0 || !beyond_streams(ends)) return errno;
   kept_.reset(ends[0]);
   other_.reset(ends[1]);
   struct stat status {};
