@@ -12,7 +12,8 @@
 
 namespace verbena::provider {
 
-// Throws VerbRefused, after an explanation, if an attribute has a value that the engine cannot hold.
+// Throws VerbRefused, after an explanation, if an attribute has a value that the engine cannot
+// hold.
 void check_values(const ibv_qp_attr& attr, unsigned mask);
 // Does what ibv_modify_qp does, with checked values. A refusal is already explained.
 std::optional<qp::Refused> modify_state(Qp& qp, const ibv_qp_attr& attr, unsigned mask,
