@@ -31,8 +31,8 @@ std::string find(const std::string& program) {
   std::string rest = path != nullptr ? path : "/bin:/usr/bin";
   for (std::size_t at = 0; at <= rest.size();) {
     const std::size_t end = std::min(rest.find(':', at), rest.size());
-    const std::string dir = end == at ? "." : rest.substr(at, end - at);
-    const std::string file = dir + "/" + program;
+    std::string file = end == at ? "." : rest.substr(at, end - at);
+    file.append("/").append(program);
     if (::access(file.c_str(), X_OK) == 0) return file;
     at = end + 1;
   }

@@ -150,6 +150,7 @@ class Client:
             _, sequence, body = self.next_unasked(STATUS_REQUEST)
             after, most, of = struct.unpack("<IIB", body)
             report = struct.pack("<6I", 1, len(cqs), len(qps), 3, 0, 1)
+            report += struct.pack("<I", 0)  # no destroy call waits
             for kind, objects in kinds.items():
                 told, last = [], True
                 if of in (STATUS_OF_ALL, kind):
