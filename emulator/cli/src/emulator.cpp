@@ -189,7 +189,7 @@ Outcome<DaemonStart> start_daemon(const std::string& runtime_dir, const Parts& p
   arguments.insert(arguments.end(), {"--ready-fd", std::to_string(kReadyFd)});
   const auto ready = spawn(arguments);
   if (!ready) return Failure<control::Error>{naming_limit(ready.error())};
-  const auto begun = await_word(ready->get());
+  auto begun = await_word(ready->get());
   if (!begun) return Failure<control::Error>{naming_limit(begun.error())};
   return begun;
 }

@@ -91,6 +91,7 @@ int raise(const EventOptions& o, Context& context) {
 
 std::vector<std::string> event_words() {
   std::vector<std::string> words;
+  words.reserve(std::size(kEvents));
   for (const EventWord& known : kEvents) words.emplace_back(known.word);
   return words;
 }

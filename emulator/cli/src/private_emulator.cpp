@@ -107,7 +107,7 @@ Outcome<PrivateEmulator> start_private_emulator(const std::string& name, const P
 }
 
 Outcome<Done> end_private_emulator(PrivateEmulator& own, int patience_ms) {
-  const auto ended = end_emulator(own.emulator, patience_ms);
+  auto ended = end_emulator(own.emulator, patience_ms);
   if (!ended) return ended;
   // Another emulator of this name may have begun by now.
   const control::UniqueFd lock(
