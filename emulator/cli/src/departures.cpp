@@ -30,7 +30,7 @@ std::string how_closed(const json& event) {
   return "closed its device";
 }
 
-// Returns "2026-01-31T12:00:00.123456Z" in seconds.
+// Returns a time such as "2026-01-31T12:00:00.123456Z" in seconds since 1970, or NaN.
 double seconds_of(const std::string& time) {
   std::tm parts{};
   double seconds = 0;

@@ -76,7 +76,7 @@ bool await_room(timespec& left) noexcept {
   return ready > 0;
 }
 
-// Returns whether the whole of it was written.
+// Writes the bytes in one call. Returns whether all of them were written.
 bool write_at_once(const char* bytes, std::size_t size) noexcept {
   const DeadlySignals held_back;
   long written = 0;
@@ -105,8 +105,9 @@ void begin_anew_in_child() noexcept {
   lost = 0;
 }
 
-// Waits for a thread that waits for the reader, and no longer than that one. A signal's handler may
-// have interrupted the thread that holds the lock.
+// Takes the lock. Another thread holds it for at most the time that it waits for the reader, so
+// this gives up after that time: a signal handler may have interrupted the thread that holds the
+// lock.
 bool lock_in_time() noexcept {
   constexpr timespec kPause{0, kNsPerMs};
   for (long tries = 0; !lock.try_lock(); ++tries) {
@@ -116,7 +117,7 @@ bool lock_in_time() noexcept {
   return true;
 }
 
-// Returns whether it was written. `line` has room behind its text.
+// Returns whether the line was written. `line` has room behind its text.
 bool write_line(std::span<char, kLine + kNotice> line, std::size_t length) noexcept {
   std::transform(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(length), line.begin(),
                  [](char c) { return printable(c); });

@@ -19,7 +19,7 @@
 namespace verbena::preload::destroyed_ids {
 namespace {
 
-// The last one that a thread has destroyed. Written by that thread.
+// The last ID that a thread has destroyed. That thread writes the entry.
 struct Entry {
   std::atomic<int> thread{0};
   std::atomic<std::uint64_t> address{0};
@@ -27,13 +27,14 @@ struct Entry {
 };
 
 constexpr std::size_t kEntries = 64;
-// What librdmacm has of an ID is some 600 bytes.
+// librdmacm allocates some 600 bytes for an ID.
 constexpr std::uint64_t kBytesOfId = 1024;
 
 constinit std::array<Entry, kEntries> entries{};
 
-// Of a thread that sleeps: "202 0x7f...": the number of its system call, and the arguments. A
-// process may always read that of its own threads.
+// Returns whether the thread sleeps on a futex in the memory of the ID. The kernel shows the number
+// of a sleeping thread's system call and its arguments ("202 0x7f..."), and a process may always
+// read that of its own threads.
 bool waits(const Entry& entry) noexcept {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/self/task/%d/syscall",
@@ -52,7 +53,8 @@ bool waits(const Entry& entry) noexcept {
   return word >= begin && word - begin < kBytesOfId;
 }
 
-// The thread's own, a free one, or that of a thread that does not wait; null: all of them do.
+// Returns the thread's own entry, a free one, or one of a thread that does not wait. Returns null
+// if the threads of all entries wait.
 Entry* entry_of(int thread) noexcept {
   for (Entry& entry : entries) {
     if (entry.thread.load(std::memory_order_relaxed) == thread) return &entry;

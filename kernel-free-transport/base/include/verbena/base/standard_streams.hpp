@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Keeps our descriptors away from the numbers of the standard streams. A process may start with
-// closed streams. What we open then takes their numbers, and gets what somebody prints: a line on
-// standard error would go to the daemon as a message. Whoever makes a descriptor in a program's
-// process calls beyond_streams; our own commands fill the closed streams when they start.
+// closed streams. A file that we open then gets such a number, and lines that the program prints go
+// into it: a line on standard error would go to the daemon as a message. Therefore our code in a
+// program's process calls beyond_streams for each descriptor that it makes, and our own commands
+// fill the closed streams when they start. Any thread.
 //
-// The functions are inline, for the rooms that make system calls: the engine's archives make none.
+// The functions are inline because the engine's archives, which include this room, make no system
+// calls.
 #pragma once
 
 #include <fcntl.h>
