@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // READ responses that stand for several packets.
+#include <string>
+
 #include "steps.hpp"
 #include "verbena/wire/packet.hpp"
 
@@ -121,6 +123,14 @@ TEST(MergedAnswers, IntoMemoryThatWasWithdrawnFailAsOthersDo) {
   EXPECT_EQ(statuses(s.left.sends), std::vector{Status::kLocalProtection});
 }
 
+// Runs until two requests have ended, and returns what the devices explained meanwhile.
+std::string explained_by(Answers& s) {
+  s.pair.world.set_trace(true);
+  ::testing::internal::CaptureStderr();
+  s.run_until_sent(2);
+  return ::testing::internal::GetCapturedStderr();
+}
+
 // A responder that lies breaks its own connection and no other.
 void expect_bad_response(std::function<void(Load&)> change) {
   Answers s;
@@ -158,7 +168,8 @@ TEST(MergedAnswers, ThatGoIntoTheNextRequestAreBad) {
     });
     s.left.post(s.left.read(1, 1024, s.right));
     s.left.post(s.left.read(2, 1024, s.right));
-    s.run_until_sent(2);
+    const std::string words = explained_by(s);
+    EXPECT_NE(words.find("answered RDMA_READ with wr_id 1 by"), std::string::npos) << words;
     EXPECT_EQ(statuses(s.left.sends), (std::vector{Status::kBadResponse, Status::kFlushed}));
     s.expect_unharmed();
   }
@@ -189,7 +200,8 @@ TEST(MergedAnswers, ToOtherRequestsAreBad) {
       }
       ASSERT_EQ(s.left.post(r), requester::Posted::kOk);
     }
-    s.run_until_sent(2);
+    const std::string words = explained_by(s);
+    EXPECT_NE(words.find("with wr_id 1 by RC RDMA READ response Only"), std::string::npos) << words;
     EXPECT_EQ(statuses(s.left.sends), (std::vector{Status::kBadResponse, Status::kFlushed}));
   }
 }

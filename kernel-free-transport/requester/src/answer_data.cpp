@@ -48,11 +48,22 @@ Status scatter(queue::Endpoint& endpoint, const SendQueue& queue, std::uint32_t 
   return left == 0 ? Status::kSuccess : Status::kLocalLength;
 }
 
+// Refuses an answer that is not of the kind or the length that the request asked for.
+Status refuse(queue::Endpoint& endpoint, const SendEntry& entry, const wire::PacketView& packet) {
+  queue::blame(endpoint,
+               "the peer 0x%06x answered %s with wr_id %llu by %s with %zu bytes, PSN 0x%06x, "
+               "which cannot be its answer",
+               endpoint.peer.value(), to_string(entry.opcode).data(),
+               static_cast<unsigned long long>(entry.id), packet.row->name.data(),
+               packet.payload.size(), packet.bth.psn.value());
+  return Status::kBadResponse;
+}
+
 Status take_read_data(queue::Endpoint& endpoint, const SendQueue& queue, std::uint32_t position,
                       const wire::PacketView& packet) {
   const SendEntry& entry = queue.at(position);
   const std::uint64_t index = static_cast<std::uint32_t>(packet.bth.psn.distance_from(entry.first));
-  if (index + packet.psns > entry.packets) return Status::kBadResponse;
+  if (index + packet.psns > entry.packets) return refuse(endpoint, entry, packet);
   const std::uint64_t offset = index * endpoint.mtu;
   const std::uint64_t expected =
       std::min<std::uint64_t>(entry.length - offset, std::uint64_t{packet.psns} * endpoint.mtu);
@@ -77,16 +88,17 @@ Status take_answer(queue::Endpoint& endpoint, const SendQueue& queue, std::uint3
   const Operation operation = packet.row->operation;
   if (entry.is_atomic()) {
     if (operation != Operation::kAtomicAcknowledge || !packet.payload.empty()) {
-      return Status::kBadResponse;
+      return refuse(endpoint, entry, packet);
     }
     // The value stays in host order, because the requester's buffer holds a native 64-bit value.
     const std::uint64_t original = packet.atomic_ack_eth().original;
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(&original);
     return scatter(endpoint, queue, position, 0, queue::Payload({bytes, sizeof original}));
   }
-  if (operation != Operation::kReadResponse) return Status::kBadResponse;
+  if (operation != Operation::kReadResponse) return refuse(endpoint, entry, packet);
   if (entry.opcode == WorkOpcode::kRead) return take_read_data(endpoint, queue, position, packet);
-  return packet.payload.empty() && packet.psns == 1 ? Status::kSuccess : Status::kBadResponse;
+  const bool is_bare = packet.payload.empty() && packet.psns == 1;
+  return is_bare ? Status::kSuccess : refuse(endpoint, entry, packet);
 }
 
 }  // namespace verbena::requester
