@@ -316,6 +316,16 @@ class GitLab(Case):
         self.assertNotEqual(done.returncode, 0)
         self.assertFalse(self.prefix.exists())
 
+    def test_an_image_without_curl(self):
+        tools = self.folder / "tools"
+        tools.mkdir()
+        for tool in ("bash", "test"):
+            (tools / tool).symlink_to(shutil.which(tool))
+        done = self.shell("\n".join(self.job["before_script"]), PATH=str(tools), VERBENA_PREFIX=str(self.prefix),
+                          VERBENA_PACKAGE=f"file://{self.package}")
+        self.assertEqual((done.returncode, done.stdout),
+                         (2, "Verbena's job fetches VERBENA_PACKAGE with curl, which this image lacks\n"))
+
 
 if __name__ == "__main__":
     PREFIX = sys.argv[1]
