@@ -291,9 +291,10 @@ class Waits(puppets.PuppetCase):
         first, second = self.pair("udp", "uc")
         self.assertEqual(self.waits()[None], ["its port is DOWN"])
         self.assertEqual(self.device.control("port", name, "up").returncode, 0)
-        # The first ones may go before the sender has heard that the port is up.
-        self.until(lambda: first.do("send") == "ok" and any(text.startswith("it has dropped packets since its counters began: ")
-                               for text in self.waits().get(None, [])), "a message without a receive is dropped")
+        # The first ones may go before the sender has heard that the port is up. Each is polled, so that the queue has room.
+        self.until(lambda: (first.do("send"), first.do("poll")) == ("ok", "0") and any(
+            text.startswith("it has dropped packets since its counters began: ") for text in self.waits().get(None, [])),
+                   "a message without a receive is dropped")
         self.assertEqual(second.do("state", "ERR"), "ok")
 
     @property
