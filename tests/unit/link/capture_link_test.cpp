@@ -75,6 +75,26 @@ TEST_F(CaptureLinkTest, LeavesOutWhatItsSenderRecords) {
   EXPECT_EQ(psn_of(taken[0]), 1u);
 }
 
+// The file shows what left, even if the program changes its buffer afterwards.
+TEST_F(CaptureLinkTest, CopiesABorrowedPayloadBeforeItIsSent) {
+  start();
+  constexpr std::size_t kPayload = 600;
+  const std::vector<std::uint8_t> payload(kPayload, 7);
+  const auto head = make_packet(b_.qp(1), 5, wire::Bth::kSize + kPayload);
+  Batch out;
+  out.add(head, to(own_address(1)));
+  out.get().borrow(wire::Bth::kSize, payload.data(), kPayload);
+  Gate gate;
+  gate.reopen();
+  ASSERT_TRUE(gate.enter());
+  out.get().hold(gate);
+  EXPECT_EQ(capture_.send(out.get(), a_qp_), 1u);
+  gate.close_and_wait();
+  const auto taken = ring_.take_all();
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].packet.back(), 7);
+}
+
 TEST_F(CaptureLinkTest, RunsOnlyBetweenStartAndStop) {
   ASSERT_EQ(send(capture_, 0), 1u);
   start();

@@ -87,6 +87,8 @@ std::size_t CaptureLink::send_as(wire::TxBatch& batch, Qpn flow, Fate fate) noex
   // The lock is held across the send, and the time is that before it: an answer that another thread
   // reads comes later in the file.
   const Recording recording(*this);
+  // Borrowed payloads are copied only once, so that the file shows what really left.
+  batch.bring_in_all();
   const std::size_t taken = inner_->send(batch, flow);
   for (const wire::TxBatch::Packet& packet : batch.packets().first(taken)) {
     record_sent(batch, packet, flow, recording.when(), fate);
