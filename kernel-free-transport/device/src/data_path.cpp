@@ -156,6 +156,10 @@ bool Device::transmit_batches(std::size_t which, qp::QueuePair& qp, TimeNs now, 
     bytes += batch.bytes();
     counters_.sent.add(which, batch.wire_packets(), batch.wire_bytes(), qp.take_begun());
     if (is_port_active()) transmitter_.send(batch, qp.number());
+    if (batch.first_gone() != nullptr) [[unlikely]] {
+      qp.note_gone(batch);
+      goes_on = true;  // the NAK goes at once
+    }
   }
   batch.clear();
   return left != Left::kNothing;

@@ -229,6 +229,17 @@ QueuePair::Left QueuePair::poll_transmit(wire::TxBatch& out, TimeNs now) {
   return left;
 }
 
+void QueuePair::note_gone(const wire::TxBatch& sent) {
+  const wire::TxBatch::Packet& packet = *sent.first_gone();
+  const wire::BthView bth(sent.start_of(packet).data());
+  if (wire::row_of(bth.opcode()).request) {
+    requester_.note_gone(bth.psn());
+  } else {
+    responder_.note_gone(bth.psn(), packet.borrowed_length);
+  }
+  settle();
+}
+
 void QueuePair::start_announced() {
   auto& waiting = endpoint_.rendezvous;
   std::size_t started = 0;

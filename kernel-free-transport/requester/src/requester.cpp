@@ -262,6 +262,14 @@ void Requester::request_ack(wire::TxBatch& out) {
   emission_.release(out);
 }
 
+void Requester::note_gone(Psn psn) {
+  const std::uint32_t position = tracker_.place_of(psn);
+  // Another failure may have ended all requests while the batch was filled.
+  if (position == queue().tail()) return;
+  explain_buffers(endpoint_, queue(), position, memory::Refusal::kNotMapped);
+  fail_here(position, Status::kLocalProtection);
+}
+
 // Returns whether the queue pair has a turn, or needs none. What was sent before is repaired even
 // when the turn is over.
 bool Requester::take_turn(const SendEntry& entry) noexcept {

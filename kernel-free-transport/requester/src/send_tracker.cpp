@@ -30,9 +30,7 @@ std::uint64_t SendTracker::unsent_bytes(std::uint32_t mtu) const {
   return rest + std::uint64_t{unsent() - 1} * queue_.at(queue_.tail() - 1).length;
 }
 
-void SendTracker::go_back_to(Psn psn) {
-  reads_in_flight_ = 0;
-  resume();
+std::uint32_t SendTracker::place_of(Psn psn) const {
   std::uint32_t position = queue_.head();
   for (; position != queue_.tail(); ++position) {
     const SendEntry& entry = queue_.at(position);
@@ -42,7 +40,13 @@ void SendTracker::go_back_to(Psn psn) {
     }
     if (!entry.numbered || psn.is_at_or_before(entry.last())) break;
   }
-  cursor_ = position;
+  return position;
+}
+
+void SendTracker::go_back_to(Psn psn) {
+  reads_in_flight_ = 0;
+  resume();
+  cursor_ = place_of(psn);
   psns_.move_cursor(psn);
 }
 

@@ -189,12 +189,7 @@ Answers::Emit Answers::emit(Response& r, wire::TxBatch& out, std::optional<Gone>
   if (at == nullptr) return Emit::kBatchFull;
   Carried carried;
   if (piece.length != 0) {
-    const memory::AccessRequest request{r.key,
-                                        r.domain,
-                                        r.address + piece.offset,
-                                        piece.length,
-                                        memory::kRemoteRead,
-                                        endpoint_.number.value()};
+    const memory::AccessRequest request = request_for(r, piece.offset, piece.length);
     if (const auto refusal = put_payload(r, piece, request, at + row.header_bytes, carried))
         [[unlikely]] {
       gone = Gone{r.first + r.sent, request, *refusal};
@@ -214,6 +209,15 @@ Answers::Emit Answers::emit(Response& r, wire::TxBatch& out, std::optional<Gone>
   endpoint_.counters.bytes_sent.add(piece.length);
   r.sent += piece.psns;
   return Emit::kSent;
+}
+
+std::optional<Answers::Gone> Answers::take_back(Psn psn, std::uint32_t length) {
+  const Response* r = line_.find_sent(psn);
+  if (r == nullptr) return std::nullopt;
+  line_.clear();
+  const auto index = static_cast<std::uint32_t>(psn.distance_from(r->first));
+  return Gone{psn, request_for(*r, std::uint64_t{index} * endpoint_.mtu, length),
+              memory::Refusal::kNotMapped};
 }
 
 bool Answers::emit_ack(const Position& position, wire::TxBatch& out) {

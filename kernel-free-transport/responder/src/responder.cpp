@@ -83,12 +83,15 @@ bool Responder::poll_transmit(wire::TxBatch& out) {
   std::optional<Answers::Gone> gone;
   while (answers_.send(position_, out, gone)) {
     if (!gone) return true;
-    // The NAK is for the first packet that is missing.
-    position_.expected = gone->psn;
-    refuse_access("an RDMA READ that is being answered", gone->request, gone->refusal);
+    refuse_gone(*gone);
     gone.reset();
   }
   return false;
+}
+
+// By now a NAK for a later request may have gone. The peer takes the NAK for the earlier one, too.
+void Responder::note_gone(Psn psn, std::uint32_t length) {
+  if (const auto gone = answers_.take_back(psn, length)) refuse_gone(*gone);
 }
 
 // --- RC and XRC --------------------------------------------------------------------------------
@@ -372,6 +375,12 @@ bool Responder::refuse_access(const char* what, const memory::AccessRequest& req
                               memory::Refusal refusal) {
   const ShortText why("%s: %s", what, endpoint_.memory->explain(request, refusal).c_str());
   return refuse(NakCode::kRemoteAccess, queue::AsyncEvent::kQpAccessError, why.c_str());
+}
+
+// The NAK is for the first packet that is missing.
+void Responder::refuse_gone(const Answers::Gone& gone) {
+  position_.expected = gone.psn;
+  refuse_access("an RDMA READ that is being answered", gone.request, gone.refusal);
 }
 
 // Refuses another READ or atomic operation.

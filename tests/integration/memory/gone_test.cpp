@@ -10,9 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <tuple>
 
 #include "side.hpp"
@@ -349,6 +351,60 @@ TEST(PartlyGone, WhatIsReadBeforeARefusedWrite) {
     ASSERT_EQ(::mprotect(block.bytes(), 4096, PROT_READ | PROT_WRITE), 0);
   }
 }
+
+// Memory goes at any moment of a request, from its posting to the last copy of its data.
+class GoesMeanwhile : public testing::TestWithParam<ibv_wr_opcode> {
+ protected:
+  static constexpr std::uint32_t kLength = 256 * 1024;
+  static constexpr int kRounds = 200;
+
+  // Protects the block on another thread, some microseconds from now.
+  static std::thread lose_soon(Block& block, int microseconds) {
+    const auto when = std::chrono::steady_clock::now() + std::chrono::microseconds(microseconds);
+    return std::thread([&block, when] {
+      while (std::chrono::steady_clock::now() < when) continue;
+      EXPECT_EQ(::mprotect(block.bytes(), kLength, PROT_NONE), 0);
+    });
+  }
+};
+
+TEST_P(GoesMeanwhile, OnlyTheSideThatOwnsItIsToBlame) {
+  const bool is_read = GetParam() == IBV_WR_RDMA_READ;
+  Side left;
+  Side right;
+  for (int round = 0; round < kRounds; ++round) {
+    Block block(kLength);
+    Side& owner = is_read ? right : left;
+    ibv_mr* mr = owner.add(block.bytes(), block.length());
+    left.connect(right);
+    std::thread other = lose_soon(block, 100 + round);
+    for (int i = 0; i < 3; ++i) {
+      if (is_read) {
+        left.post(remote(i == 2 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, block, mr),
+                  left.sge(0, kLength));
+      } else {
+        left.post(right.request(GetParam()), left.sge(block.bytes(), kLength, mr));
+      }
+    }
+    const ibv_wc_status blame = is_read ? IBV_WC_REM_ACCESS_ERR : IBV_WC_LOC_PROT_ERR;
+    ibv_wc_status expected = IBV_WC_SUCCESS;
+    for (int i = 0; i < 3; ++i) {
+      const ibv_wc_status status = left.completion().status;
+      if (expected == IBV_WC_SUCCESS && status == blame) {
+        expected = IBV_WC_WR_FLUSH_ERR;
+      } else {
+        EXPECT_EQ(status, expected) << "round " << round;
+      }
+    }
+    other.join();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Memory, GoesMeanwhile,
+                         testing::Values(IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE),
+                         [](const testing::TestParamInfo<ibv_wr_opcode>& p) {
+                           return p.param == IBV_WR_RDMA_READ ? "Read" : "Write";
+                         });
 
 // The process whose memory is gone lives on, and serves another peer.
 TEST(PartlyGone, OfAnotherProcess) {

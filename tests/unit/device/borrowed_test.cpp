@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Payloads that are borrowed until their batch was sent: which payloads are, that their memory is
-// pinned exactly that long, and that the right bytes arrive.
+// pinned exactly that long, that the right bytes arrive, and what becomes of a request whose bytes
+// are gone when they are to be copied.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -8,6 +9,7 @@
 #include <thread>
 
 #include "host.hpp"
+#include "verbena/base/short_text.hpp"
 
 namespace verbena::borrowed {
 namespace {
@@ -34,7 +36,30 @@ class Borrowed : public TwoHosts {
     left.device.doorbell(*left_qp, time);
     exchange();
   }
+  // The payload that this host borrows behind `before` others is gone when it is to be copied.
+  void lose_one(Host& host, std::size_t before) {
+    host.told = &told;
+    host.on_send = [this, before, see = host.on_send](const wire::TxBatch& batch) mutable {
+      see(batch);
+      for (const wire::TxBatch::Packet& p : batch.packets()) {
+        if (p.borrowed != nullptr && before-- == 0) batch.note_gone(p);
+      }
+    };
+  }
+  // Expects that the explanations name this part of the host's region.
+  void expect_told(const Host& host, std::size_t offset, std::size_t length) {
+    const auto at = reinterpret_cast<std::uint64_t>(host.bytes.data()) + offset;
+    const ShortText where("key 0x%x, address 0x%llx, length %zu: ", host.key,
+                          static_cast<unsigned long long>(at), length);
+    EXPECT_NE(told.find(where.c_str()), std::string::npos) << told << " lacks " << where.c_str();
+  }
+  queue::Status next_status() {
+    queue::Completion c;
+    EXPECT_TRUE(left.send_cq.poll_one(c)) << "nothing has completed";
+    return c.status;
+  }
 
+  std::string told;
   std::size_t borrowed = 0;
   std::size_t packets = 0;
 };
@@ -221,6 +246,52 @@ TEST_F(Borrowed, NothingIsAnyMoreWhenALocalRequestRuns) {
   EXPECT_EQ(packets, 2u);
   EXPECT_EQ(borrowed, 0u);
   expect_arrived(sge.length);
+}
+
+// --- bytes that are gone when they are to be copied ----------------------------------------------
+
+// No time passes, so nothing is sent again.
+TEST_F(Borrowed, AnAnswerThatIsGoneIsRefusedAtOnce) {
+  left.bytes.assign(kMemory, 0);
+  left.travels.borrowed_least = wire::Path::Packing::kNever;
+  fill(right);
+  count_borrowed(right);
+  lose_one(right, 1);
+  const queue::Sge sge = piece(3 * kMtu + 101);
+  post(*left_qp, read_of(sge));
+  carry_out();
+  EXPECT_EQ(next_status(), queue::Status::kRemoteAccess);
+  expect_arrived(kMtu);
+  EXPECT_EQ(right_qp->state(), qp::State::kError);
+  expect_told(right, kMtu, kMtu);
+}
+
+// The later request is refused before the answer is copied, and the peer gets both NAKs.
+TEST_F(Borrowed, AnAnswerThatIsGoneIsRefusedBehindALaterRequest) {
+  left.travels.borrowed_least = wire::Path::Packing::kNever;
+  count_borrowed(right);
+  lose_one(right, 0);
+  const queue::Sge sge = piece(kMtu);
+  post(*left_qp, read_of(sge));
+  queue::SendRequest beyond = write_of(sge);
+  beyond.remote_address += kMemory;
+  post(*left_qp, beyond);
+  carry_out();
+  EXPECT_EQ(next_status(), queue::Status::kRemoteAccess);
+  EXPECT_EQ(next_status(), queue::Status::kFlushed);
+  expect_told(right, 0, kMtu);
+}
+
+TEST_F(Borrowed, ARequestThatIsGoneFailsAtOnce) {
+  lose_one(left, 2);
+  const queue::Sge sge = piece(2 * kMtu);
+  for (int i = 0; i < 3; ++i) post(*left_qp, write_of(sge));
+  carry_out();
+  EXPECT_EQ(next_status(), queue::Status::kSuccess);
+  EXPECT_EQ(next_status(), queue::Status::kLocalProtection);
+  EXPECT_EQ(next_status(), queue::Status::kFlushed);
+  EXPECT_EQ(left_qp->state(), qp::State::kError);
+  EXPECT_NE(told.find("cannot read the buffers of RDMA_WRITE"), std::string::npos) << told;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "verbena/device/device.hpp"
@@ -63,6 +64,7 @@ class Host final : public wire::Transmitter, public queue::EventSink {
     if (on_send) on_send(batch);
     const std::lock_guard guard(peer->mutex);
     for (const auto& p : batch.packets()) {
+      if (&p == batch.first_gone()) continue;
       const std::uint64_t number = sent.fetch_add(1) + 1;
       if (loses_each != 0 && number % loses_each == 0) continue;
       const auto view = batch.bytes_of(p);
@@ -80,6 +82,8 @@ class Host final : public wire::Transmitter, public queue::EventSink {
   }
   void on_completion_event(void*) noexcept override {}
   void on_async_event(queue::AsyncEvent, void*) noexcept override {}
+  bool wants_explanations() const noexcept override { return told != nullptr; }
+  void explain(const char* text) noexcept override { *told += text; }
 
   // One round of the receiving thread. Returns how many packets there were. It holds one lock
   // throughout, because otherwise a queue pair could be destroyed while it has something to send.
@@ -114,6 +118,7 @@ class Host final : public wire::Transmitter, public queue::EventSink {
   Host* peer = nullptr;
   wire::Path::Packing travels;
   std::function<void(const wire::TxBatch&)> on_send;  // sees each batch
+  std::string* told = nullptr;                        // gets the explanations; null: there are none
   const std::uint64_t loses_each;
   IpAddress address;
   std::atomic<TimeNs> now{1'000'000};

@@ -11,11 +11,13 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <vector>
 
 #include "verbena/base/guarded_copy.hpp"
 #include "verbena/control/memory_guard.hpp"
+#include "verbena/link/fault_link.hpp"
 #include "verbena/link/shared_ring.hpp"
 #include "verbena/memory/ordered_copy.hpp"
 #include "verbena/objects/mapping_watch.hpp"
@@ -181,7 +183,17 @@ TEST_F(Guarded, AFileThatWasCutOff) {
   ::close(file);
 }
 
-// A borrowed payload is gone. The packet that arrives instead is one that every receiver drops.
+// Carries nothing.
+class Nowhere final : public link::Link {
+ public:
+  std::size_t send(wire::TxBatch& batch, Qpn) noexcept override { return batch.size(); }
+  std::size_t receive(link::RxSink&, std::size_t) noexcept override { return 0; }
+  int wait_fd() const noexcept override { return -1; }
+  std::uint32_t capacity_packets(std::size_t) const noexcept override { return 1; }
+};
+
+// A borrowed payload is gone. The packet that arrives instead is one that every receiver drops, and
+// the batch names it to the sender.
 TEST_F(Guarded, ABorrowedPayload) {
   std::array<std::uint8_t, 4096> room{};
   wire::TxBatch batch(room);
@@ -198,16 +210,27 @@ TEST_F(Guarded, ABorrowedPayload) {
   const auto brought_in = batch.bytes_of(batch.packets()[0]);
   EXPECT_EQ(wire::parse_packet(brought_in).error(), DropReason::kBadVersion);
   EXPECT_EQ(brought_in.back(), 0);
+  EXPECT_EQ(batch.first_gone(), batch.packets().data());
   make();
+  EXPECT_EQ(batch.first_gone(), nullptr);
   const int file = link::SharedRing::create().value();
   link::RingWriter writer(link::SharedRing::map(file).value());
   link::RingReader reader(link::SharedRing::map(file).value());
   ::close(file);
   EXPECT_EQ(writer.put(batch, 0, 1), 1u);
+  EXPECT_EQ(batch.first_gone(), batch.packets().data());
   wire::RxDatagram datagram;
   ASSERT_TRUE(reader.take(datagram));
   wire::PacketView packet;
   EXPECT_EQ(wire::parse_packet(datagram, packet), DropReason::kBadVersion);
+  make();
+  DropCounters drops;
+  link::FaultLink faults(std::make_unique<Nowhere>(), 1, drops);
+  link::FaultRule delays;
+  delays.settings.delay_ns = 1'000'000;
+  faults.set_rules({&delays, 1});
+  EXPECT_EQ(faults.send(batch, Qpn(1)), 1u);
+  EXPECT_EQ(batch.first_gone(), batch.packets().data());
 }
 
 TEST_F(Guarded, AFaultElsewhereIsSomebodyElses) {

@@ -151,6 +151,23 @@ TEST_F(AnswersTest, MemoryThatHasGoneIsToldAndEndsTheLine) {
   EXPECT_FALSE(answers_.are_pending());
 }
 
+// The answers have left the line, and the queue pair has gone to its error state.
+TEST_F(AnswersTest, AnAnswerIsTakenBackWhoseBytesWereGone) {
+  form().borrowed_least = 1;
+  add_read(100, 0, 2 * kMtu + 3);
+  add_read(103, 0, 8);
+  EXPECT_FALSE(send());
+  EXPECT_FALSE(answers_.take_back(Psn(104), 8));
+  answers_.flush();
+  const auto gone = answers_.take_back(Psn(102), 3);
+  ASSERT_TRUE(gone);
+  EXPECT_EQ(gone->psn, Psn(102));
+  EXPECT_EQ(gone->refusal, memory::Refusal::kNotMapped);
+  EXPECT_EQ(gone->request.key, key_);
+  EXPECT_EQ(gone->request.address, address(2 * kMtu));
+  EXPECT_EQ(gone->request.length, 3u);
+}
+
 TEST_F(AnswersTest, WhatIsOwedIsForgottenButForANak) {
   add_read(100, 0, 8);
   answers_.set_ack_pending(true);

@@ -77,6 +77,22 @@ TEST_F(ResponseLineTest, AnAnswerUnderWayIsNotGivenTwice) {
   EXPECT_TRUE(line_.empty());
 }
 
+TEST_F(ResponseLineTest, WhatWasSentIsKnownUntilTheNextIsAdded) {
+  add(10, 2).sent = 2;
+  line_.pop();
+  EXPECT_TRUE(line_.empty());
+  add(12, 4).sent = 2;
+  add(16, 1);
+  EXPECT_EQ(line_.find_sent(Psn(11)), nullptr) << "another was added to an empty line";
+  line_.clear();
+  EXPECT_TRUE(line_.empty());
+  for (const std::uint32_t psn : {12u, 13u}) {
+    ASSERT_NE(line_.find_sent(Psn(psn)), nullptr);
+    EXPECT_EQ(line_.find_sent(Psn(psn))->first, Psn(12));
+  }
+  for (const std::uint32_t psn : {11u, 14u, 16u}) EXPECT_EQ(line_.find_sent(Psn(psn)), nullptr);
+}
+
 // --- saved results -----------------------------------------------------------------------------
 
 TEST(SavedResultsTest, TheLastOnesAreKnown) {

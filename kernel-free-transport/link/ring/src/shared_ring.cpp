@@ -253,8 +253,10 @@ bool RingWriter::put(const wire::TxBatch& batch, const wire::TxBatch::Packet& pa
   }
   std::memcpy(record + sizeof fields, &fields, sizeof fields);
   is_there &= batch.copy(packet, 0, std::min(length, kInFirstLine), record + kRecordHeader);
-  if (!is_there) [[unlikely]]
+  if (!is_there) [[unlikely]] {
     wire::Bth::spoil(record + kRecordHeader);
+    batch.note_gone(packet);
+  }
   const auto publish = [this](std::uint64_t where, std::uint64_t what) {
     first_word(ring_.record_at(where)).store(ring_.tag_of(where) | what, std::memory_order_release);
   };

@@ -95,6 +95,9 @@ class QueuePair {
   Left poll_transmit(wire::TxBatch& out, TimeNs now);
   // Sets the ACK request in the batch's last request, because no more requests follow for now.
   void request_ack(wire::TxBatch& out) { requester_.request_ack(out); }
+  // The batch was sent, but memory that it borrowed was gone (TxBatch::first_gone): the operation
+  // that needed that memory fails.
+  [[gnu::cold]] void note_gone(const wire::TxBatch& sent);
 
   bool wants_to_transmit() const {
     return requester_.has_urgent() || responder_.has_pending_answers() || relays();

@@ -86,6 +86,9 @@ class Requester {
   // Makes the packet that was added last request an ACK if it does not yet, because nothing follows
   // it for now. After a full batch the caller may leave that to the next one.
   void request_ack(wire::TxBatch& out);
+  // The payload of the packet with this PSN was gone when it was to be copied, so the packet did
+  // not leave: its request fails here.
+  [[gnu::cold]] void note_gone(Psn psn);
   bool has_urgent() const { return repair_.is_wanted() || tracker_.has_unsent(); }
   // Returns whether there are packets to send, of which none was sent before.
   bool has_posted() const {

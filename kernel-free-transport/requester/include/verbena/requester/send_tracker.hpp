@@ -77,6 +77,9 @@ class SendTracker {
   }
   // The request at the cursor takes no packets, and has been carried out.
   void pass_local() { ++cursor_; }
+  // Returns the place of the request to which this PSN was given; the queue's tail if there is none
+  // (any more).
+  std::uint32_t place_of(Psn psn) const;
   // Everything from this PSN on has to be sent again.
   void go_back_to(Psn psn);
 

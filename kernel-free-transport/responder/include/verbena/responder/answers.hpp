@@ -80,6 +80,9 @@ class Answers {
   // Adds what is pending. Returns true if it has to be called again: the batch is full, or
   // something is `gone`.
   bool send(const Position& position, wire::TxBatch& out, std::optional<Gone>& gone);
+  // The packet with this PSN did not leave, because the `length` bytes that it borrowed were gone.
+  // Ends the line and returns what the packet needed; nothing if it is no answer of the last batch.
+  [[gnu::cold]] std::optional<Gone> take_back(Psn psn, std::uint32_t length);
 
  private:
   enum class Emit : std::uint8_t { kSent, kBatchFull, kDropped };
@@ -99,6 +102,11 @@ class Answers {
 
   Emit emit(Response& response, wire::TxBatch& out, std::optional<Gone>& gone);
   Piece piece_of(const Response& response, std::uint64_t bytes) const;
+  memory::AccessRequest request_for(const Response& response, std::uint64_t offset,
+                                    std::uint32_t length) const {
+    return {response.key, response.domain,     response.address + offset,
+            length,       memory::kRemoteRead, endpoint_.number.value()};
+  }
   std::optional<memory::Refusal> put_payload(const Response& response, const Piece& piece,
                                              const memory::AccessRequest& request, std::uint8_t* to,
                                              Carried& carried);

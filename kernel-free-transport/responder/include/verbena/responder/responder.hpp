@@ -52,6 +52,9 @@ class Responder {
   void handle_request(const wire::PacketView& packet, const wire::RxDatagram& datagram);
   // Returns true if there is more than the batch could take.
   bool poll_transmit(wire::TxBatch& out);
+  // A packet of the answer to a READ did not leave, because its payload of this length was gone
+  // when it was to be copied.
+  [[gnu::cold]] void note_gone(Psn psn, std::uint32_t length);
   // Returns whether an acknowledgement may go in front of a request. A program that answers a
   // message acknowledges it then, even if its sender did not request that: an adapter has done so
   // by that time.
@@ -130,6 +133,7 @@ class Responder {
   // Refuses access to memory that the peer may not reach in this way.
   [[gnu::cold]] bool refuse_access(const char* what, const memory::AccessRequest& request,
                                    memory::Refusal refusal);
+  [[gnu::cold]] void refuse_gone(const Answers::Gone& gone);
   [[gnu::cold]] bool refuse_one_more();
   [[gnu::cold]] bool refuse_not_ready();
 

@@ -34,31 +34,32 @@ struct Response {
 class ResponseLine {
  public:
   void reserve(std::size_t bound) { items_.reserve(bound); }
-  bool empty() const { return items_.empty(); }  // pop() clears after the last one
-  std::size_t size() const { return items_.size() - begin_; }
+  bool empty() const { return waiting_ == 0; }
+  std::size_t size() const { return waiting_; }
   std::size_t count_new() const;
-  Response& front() { return items_[begin_]; }
-  // Adds a response, to be filled where it stays.
+  Response& front() { return *(items_.end() - static_cast<std::ptrdiff_t>(waiting_)); }
+  // Adds a response, to be filled where it stays. Forgets what was sent, if it needs the room.
   Response& push() {
-    if (begin_ != 0 && items_.size() == items_.capacity()) compact();
+    if (empty()) items_.clear();
+    if (items_.size() == items_.capacity()) compact();
+    ++waiting_;
     return items_.emplace_back();
   }
-  void pop() {
-    if (++begin_ == items_.size()) clear();
-  }
+  void pop() { --waiting_; }
   // The peer asks again from `psn` on: forgets the answers to that and to what came later. Returns
   // true if the answer to `psn` is still on its way out and need not be queued again.
   bool truncate(Psn psn);
-  void clear() {
-    items_.clear();
-    begin_ = 0;
-  }
+  // What waits is not sent any more.
+  void clear() { waiting_ = 0; }
+  // Returns the response whose packet with this PSN was sent. Finds all that were sent since the
+  // last push(); returns null for others.
+  const Response* find_sent(Psn psn) const;
 
  private:
   void compact();
 
-  std::vector<Response> items_;
-  std::size_t begin_ = 0;
+  std::vector<Response> items_;  // those that were sent, and behind them those that wait
+  std::size_t waiting_ = 0;
 };
 
 }  // namespace verbena::responder

@@ -196,8 +196,17 @@ class TxBatch {
     for (const Packet& p : packets()) bring_in(p);
     let_go();
   }
+  // Notes that the borrowed payload of this packet was gone when it was to be copied, so that the
+  // packet is lost. The sender must ask for that after the batch was sent (first_gone()): nobody
+  // else tells the queue pair.
+  [[gnu::cold]] void note_gone(const Packet& p) const {
+    if (gone_ == nullptr) gone_ = &p;
+  }
+  // Returns the first packet whose borrowed payload was gone; null if there is none.
+  const Packet* first_gone() const { return gone_; }
   void clear() {
     let_go();
+    gone_ = nullptr;
     count_ = destinations_ = used_ = more_packets_ = more_bytes_ = 0;
     run_may_go_on_ = is_one_run_ = false;
     origin_ = nullptr;
@@ -282,6 +291,7 @@ class TxBatch {
     Bth::spoil(start);
     std::memset(start + Bth::kSize, 0, p.length - Bth::kSize);
     p.summed = 0;
+    note_gone(p);
   }
   void let_go() {
     while (held_ != 0) gates_[--held_]->leave();
@@ -302,6 +312,7 @@ class TxBatch {
   std::size_t more_packets_ = 0;
   std::size_t more_bytes_ = 0;
   std::array<Packet, kMaxPackets> packets_;
+  mutable const Packet* gone_ = nullptr;
   std::array<Destination, kMaxPackets> to_;
   std::size_t held_ = 0;
   std::array<Gate*, kMaxPackets> gates_;
