@@ -216,7 +216,7 @@ Emission::Extent Emission::extent_of(const Message& message, const SendEntry& e,
 }
 
 // Copies the payload to its place in the packet, unless it is borrowed. A packet that goes again is
-// copied: it may have been lost because the borrowed bytes were gone.
+// copied, so that a payload that is gone by then is refused here.
 std::optional<memory::Refusal> Emission::put_payload(const Message& message, const SendEntry& e,
                                                      const Extent& extent, Psn psn,
                                                      std::uint32_t merged, std::uint8_t* to,

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "verbena/base/guarded_copy.hpp"
 #include "verbena/wire/crc32.hpp"
 
 namespace verbena::responder {
@@ -150,9 +149,7 @@ void Answers::write_headers(const Response& r, const Piece& piece, std::uint8_t 
 
 // Data of plain memory is borrowed by its packet, or summed while it is copied, as for requests;
 // but not both, because its owner may change it at any time. An answer that is given again is
-// copied: its packet may have been lost because the borrowed bytes were gone. What is missing
-// already is refused here and now, because the peer would not ask again once a later request is
-// refused.
+// copied. Borrowed bytes may be missing already: the link finds that out (take_back()).
 std::optional<memory::Refusal> Answers::put_payload(const Response& r, const Piece& piece,
                                                     const memory::AccessRequest& request,
                                                     std::uint8_t* to, Carried& carried) {
@@ -162,10 +159,9 @@ std::optional<memory::Refusal> Answers::put_payload(const Response& r, const Pie
   const std::uint32_t length = piece.length;
   const std::uint8_t* bytes = carried.pin.direct();
   const auto packing = [this]() -> const Packing& { return endpoint_.packing(); };
-  bool is_there = false;
+  bool is_there = true;
   if (bytes != nullptr && !r.repeated && length >= packing().borrowed_least &&
       !packing().is_sealed) {
-    is_there = guarded_look(bytes, length);
     carried.borrowed = bytes;
   } else if (bytes != nullptr && piece.psns == 1 && wire::crc32_joins(length) &&
              packing().is_sealed) {

@@ -33,16 +33,6 @@ namespace verbena {
   return length == 0 || guarded_moves::one_byte(to, from);
 }
 
-// Says whether all pages of a range can be read now. `length` must not be 0.
-[[nodiscard]] inline bool guarded_look(const std::uint8_t* from, std::size_t length) noexcept {
-  constexpr std::size_t kPageLeast = 4096;
-  std::uint8_t byte;
-  for (std::size_t at = 0; at < length; at += kPageLeast) {
-    if (!guarded_moves::one_byte(&byte, from + at)) return false;
-  }
-  return guarded_moves::one_byte(&byte, from + length - 1);
-}
-
 // Operations on aligned words. A store comes after all earlier stores. The other two return the
 // original value; they are atomic for the whole machine and sequentially consistent.
 template <typename Word>
