@@ -25,6 +25,7 @@
 #include "verbena/objects/dead_handles.hpp"
 #include "verbena/report/guard.hpp"
 #include "verbena/report/planned_failures.hpp"
+#include "verbena/report/setting.hpp"
 #include "verbena/verbs/ruled_calls.hpp"
 #include "verbena/verbs/verbs.hpp"
 
@@ -71,7 +72,7 @@ bool is_ours(const abi::FoundDevice& found) {
       number < control::kFirstUverbsNumber) {
     return false;
   }
-  auto channel = control::connect_to_daemon(control::runtime_dir_path());
+  auto channel = control::connect_to_daemon(control::runtime_dir_path(&setting));
   if (!channel) return false;
   const auto welcome = control::say_hello(*channel, control::ClientKind::kProvider);
   if (!welcome) return false;
@@ -191,7 +192,7 @@ void load() {
     return;
   }
   abi::Ops ops = all_ops();
-  if (const char* const list = ::secure_getenv("VERBENA_FAIL"); list != nullptr) {
+  if (const char* const list = setting("VERBENA_FAIL"); list != nullptr) {
     try {
       plan_failures(ops, list);
     } catch (const std::invalid_argument& wrong) {

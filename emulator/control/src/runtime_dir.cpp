@@ -9,20 +9,19 @@
 #include <cstring>
 
 namespace verbena::control {
-namespace {
 
-// A setuid program must not be led to a directory by its caller's environment.
-const char* environment(const char* name) {
-  const char* value = ::secure_getenv(name);
-  return value != nullptr && *value == '/' ? value : nullptr;
+std::string runtime_dir_path(const char* (*look_up)(const char* name)) {
+  const auto directory = [&](const char* name) {
+    const char* const value = look_up(name);
+    return value != nullptr && *value == '/' ? value : nullptr;
+  };
+  if (const char* dir = directory("VERBENA_RUNTIME_DIR")) return dir;
+  if (const char* dir = directory("XDG_RUNTIME_DIR")) return std::string(dir) + "/verbena";
+  return "/tmp/verbena-" + std::to_string(::geteuid());
 }
 
-}  // namespace
-
 std::string runtime_dir_path() {
-  if (const char* dir = environment("VERBENA_RUNTIME_DIR")) return dir;
-  if (const char* dir = environment("XDG_RUNTIME_DIR")) return std::string(dir) + "/verbena";
-  return "/tmp/verbena-" + std::to_string(::geteuid());
+  return runtime_dir_path([](const char* name) -> const char* { return ::secure_getenv(name); });
 }
 
 Outcome<Done> check_runtime_dir(const std::string& dir) {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "verbena/context/context.hpp"
 #include "verbena/control/user_lines.hpp"
 #include "verbena/report/explain.hpp"
+#include "verbena/report/setting.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -29,7 +29,7 @@ std::size_t processors() noexcept {
 
 // Returns one engine for each processor, or as many as VERBENA_ENGINES says.
 std::size_t engines_wanted() {
-  const char* const text = ::secure_getenv("VERBENA_ENGINES");
+  const char* const text = setting("VERBENA_ENGINES");
   const std::string_view word = text != nullptr ? text : "";
   if (word.size() == 1 && word[0] >= '1' && word[0] <= '0' + static_cast<int>(kMost)) {
     return static_cast<std::size_t>(word[0] - '0');

@@ -2,14 +2,14 @@
 #include "verbena/context/link_choice.hpp"
 
 #include <atomic>
-#include <cstdlib>
 
 #include "verbena/control/user_lines.hpp"
 #include "verbena/report/explain.hpp"
+#include "verbena/report/setting.hpp"
 
 namespace verbena::provider {
 LinkChoice link_choice() {
-  const char* const text = ::secure_getenv("VERBENA_LINK");
+  const char* const text = setting("VERBENA_LINK");
   const std::string word = text == nullptr ? "" : text;
   if (word.empty()) return kDefaultLink;
   if (word == "udp") return LinkChoice::kUdp;

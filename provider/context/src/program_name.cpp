@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 
 #include "verbena/base/standard_streams.hpp"
 #include "verbena/control/unique_fd.hpp"
 #include "verbena/fault/hash.hpp"
 #include "verbena/fault/rule.hpp"
+#include "verbena/report/setting.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -42,7 +42,7 @@ bool is_this_program(std::string_view name) {
   std::string comm = content_of("/proc/self/comm");
   if (!comm.empty() && comm.back() == '\n') comm.pop_back();
   if (fault::is_called(comm, name)) return true;
-  const char* role = ::secure_getenv("VERBENA_ROLE");
+  const char* role = setting("VERBENA_ROLE");
   return role != nullptr && name == role;
 }
 

@@ -10,7 +10,6 @@
 #include <cstdarg>
 #include <cstddef>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -18,6 +17,7 @@
 #include "verbena/base/lock.hpp"
 #include "verbena/control/user_lines.hpp"
 #include "verbena/report/repeats.hpp"
+#include "verbena/report/setting.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -28,7 +28,7 @@ constexpr std::size_t kLine = 768;
 constexpr int kTriesToLock = 1000;
 
 bool log_has(const char* word) {
-  const char* log = ::secure_getenv("VERBENA_LOG");
+  const char* log = setting("VERBENA_LOG");
   return log != nullptr && std::strstr(log, word) != nullptr;
 }
 

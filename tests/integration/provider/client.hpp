@@ -57,6 +57,10 @@ extern const std::vector<Case> kCases;
 void close_descriptors();
 void use_closed_descriptors_again();
 
+// change_cases.cpp
+void clear_environment_first();
+void clear_environment_later();
+
 // import_cases.cpp
 void give_away();
 void import_given();

@@ -438,6 +438,8 @@ const std::vector<Case> kCases = {
     {"fork_and_go_on", &fork_and_go_on},
     {"fork_and_exec", &fork_and_exec},
     {"leave_a_child", &leave_a_child},
+    {"clear_environment_first", &clear_environment_first},
+    {"clear_environment_later", &clear_environment_later},
     {"give_away", &give_away},
     {"import_given", &import_given},
     {"own_and_wait", &own_and_wait},

@@ -158,6 +158,16 @@ class Ends(ProviderCase):
         parent.stdin = None
 
 
+class Changes(ProviderCase):
+    """A program that changes its own surroundings keeps its devices, as with an adapter."""
+
+    def test_the_environment_cleared_before_the_first_verb(self):
+        self.run_case("clear_environment_first")
+
+    def test_the_environment_cleared_with_a_device_open(self):
+        self.run_case("clear_environment_later")
+
+
 class Imports(ProviderCase):
     def test_another_process_works_with_the_memory_that_it_imported(self):
         self.run_case("give_away")

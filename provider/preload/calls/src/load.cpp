@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Runs when the library is loaded. It looks up the real functions, which would otherwise be looked
 // up at their first use (nothing depends on this; other libraries' constructors may run before),
-// and it looks at the descriptors that the program inherited.
+// remembers the settings, and looks at the descriptors that the program inherited.
 #include <dirent.h>
 #include <fcntl.h>
 
@@ -10,6 +10,7 @@
 
 #include "nodes/node.hpp"
 #include "real/real.hpp"
+#include "real/settings.hpp"
 #include "verbena/base/standard_streams.hpp"
 
 namespace verbena::preload {
@@ -34,6 +35,7 @@ void notice_inherited() {
 
 __attribute__((constructor)) void on_load() {
   look_up_all_real_functions();
+  remember_settings();
   notice_inherited();
 }
 

@@ -8,11 +8,11 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "real/real.hpp"
 #include "real/section.hpp"
+#include "real/settings.hpp"
 #include "real/trace.hpp"
 #include "verbena/base/port_counters.hpp"
 #include "verbena/base/standard_streams.hpp"
@@ -60,7 +60,7 @@ struct Greeted {
 };
 
 Failure<control::Error> unreachable(int code) {
-  const std::string dir = control::runtime_dir_path();
+  const std::string dir = control::runtime_dir_path(&setting);
   if (code == ECONNREFUSED) {
     return control::fail(code, "no emulator is running; start one with: verbena up");
   }
@@ -76,7 +76,7 @@ constinit std::atomic<int> refusals_left{16};
 
 // Returns whether explanations are wanted (`verbena run` asks for them) and `left` allows one more.
 bool may_explain(const std::atomic<int>& left) {
-  const char* log = ::secure_getenv("VERBENA_LOG");
+  const char* log = setting("VERBENA_LOG");
   return log != nullptr && std::strstr(log, "explain") != nullptr && left.load() > 0;
 }
 
@@ -113,13 +113,13 @@ void explain_refused_command(const control::Error& error) {
 }
 
 std::string shadow_directory() {
-  const std::string dir = control::runtime_dir_path();
+  const std::string dir = control::runtime_dir_path(&setting);
   if (!control::check_runtime_dir(dir)) return {};
   return control::shadow_path(dir);
 }
 
 control::UniqueFd connect_to_emulator(std::string_view own_name) {
-  const std::string dir = control::runtime_dir_path();
+  const std::string dir = control::runtime_dir_path(&setting);
   const auto checked = control::check_runtime_dir(dir);
   if (!checked) {
     errno = checked.error().code;
@@ -168,7 +168,10 @@ std::vector<control::DeviceInfo> list_devices() {
 }
 
 bool has_listed_devices() { return listed_devices.load(std::memory_order_relaxed); }
-void note_listed_devices() { listed_devices.store(true, std::memory_order_relaxed); }
+void note_listed_devices() {
+  listed_devices.store(true, std::memory_order_relaxed);
+  restore_driver();
+}
 
 void refresh_counters(const std::string& device) {
   auto greeted = greet();

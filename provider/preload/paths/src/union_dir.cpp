@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "real/real.hpp"
+#include "real/settings.hpp"
 #include "real/trace.hpp"
 #include "verbena/base/standard_streams.hpp"
 
@@ -96,7 +97,7 @@ bool build(const std::string& parent, const std::string& final_path,
 }  // namespace
 
 std::string real_directory(Root root) {
-  const char* prefix = ::secure_getenv("VERBENA_PRELOAD_REAL_ROOT");
+  const char* prefix = setting("VERBENA_PRELOAD_REAL_ROOT");
   return std::string(prefix != nullptr ? prefix : "") + std::string(directory_of(root));
 }
 

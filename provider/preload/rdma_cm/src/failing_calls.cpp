@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "rdma_cm/failing_calls.hpp"
 
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <new>
 #include <string_view>
 
+#include "real/settings.hpp"
 #include "verbena/control/cm_functions.hpp"
 #include "verbena/control/planned_failures.hpp"
 #include "verbena/control/user_lines.hpp"
@@ -24,7 +24,7 @@ struct Plan {
 // Returns null if the list is malformed; the plugin reports what is wrong with it. The plans are
 // never freed, because the program's threads may still make calls.
 std::deque<Plan>* read_plans() noexcept try {
-  const char* const list = ::secure_getenv("VERBENA_FAIL");
+  const char* const list = setting("VERBENA_FAIL");
   if (list == nullptr) return nullptr;
   const auto all = control::parse_planned_failures(list);
   if (!all) return nullptr;
@@ -38,7 +38,7 @@ std::deque<Plan>* read_plans() noexcept try {
 }
 
 bool explains() {
-  const char* const log = ::secure_getenv("VERBENA_LOG");
+  const char* const log = setting("VERBENA_LOG");
   return log != nullptr && std::strstr(log, "explain") != nullptr;
 }
 

@@ -6,9 +6,9 @@
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
-#include <cstdlib>
 
 #include "real/section.hpp"
+#include "real/settings.hpp"
 #include "verbena/control/user_lines.hpp"
 
 namespace verbena::preload {
@@ -17,7 +17,7 @@ bool is_tracing() {
   static constinit std::atomic<int> state{-1};
   int known = state.load(std::memory_order_relaxed);
   if (known < 0) {
-    const char* value = ::secure_getenv("VERBENA_PRELOAD_TRACE");
+    const char* value = setting("VERBENA_PRELOAD_TRACE");
     known = value != nullptr && *value != 0 && *value != '0' ? 1 : 0;
     state.store(known, std::memory_order_relaxed);
   }

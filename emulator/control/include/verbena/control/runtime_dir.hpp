@@ -10,7 +10,11 @@
 
 namespace verbena::control {
 
-// Returns the path only and touches nothing.
+// Returns the path only and touches nothing. `look_up` returns the value of an environment
+// variable, or null.
+std::string runtime_dir_path(const char* (*look_up)(const char* name));
+// Looks into the environment, unless the program has more rights than its caller, which must not
+// lead it to a directory.
 std::string runtime_dir_path();
 
 // Checks owner and mode. ENOENT if there is no directory, which means that no emulator runs.

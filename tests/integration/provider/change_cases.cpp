@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A program that clears its environment, as servers do.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "client.hpp"
+
+namespace client {
+namespace {
+
+// What a program asks about its port.
+struct Port {
+  explicit Port(ibv_context* context) {
+    EXPECT(ibv_query_gid(context, 1, 0, &gid) == 0);
+    EXPECT(ibv_query_gid_ex(context, 1, 0, &entry, 0) == 0);
+    rows = ibv_query_gid_table(context, table.data(), table.size(), 0);
+    EXPECT(rows > 0);
+    EXPECT(ibv_query_pkey(context, 1, 0, &pkey) == 0);
+    __be16 none = 0;
+    EXPECT(ibv_query_pkey(context, 1, 1000, &none) == -1);
+  }
+  void expect_same(const Port& other) const {
+    EXPECT(std::memcmp(&gid, &other.gid, sizeof gid) == 0);
+    EXPECT(std::memcmp(&entry, &other.entry, sizeof entry) == 0);
+    EXPECT(rows == other.rows && pkey == other.pkey);
+    EXPECT(std::memcmp(&table[0], &other.table[0], sizeof table[0]) == 0);
+  }
+  ibv_gid gid{};
+  ibv_gid_entry entry{};
+  std::array<ibv_gid_entry, 16> table{};
+  ssize_t rows = 0;
+  __be16 pkey = 0;
+};
+
+void expect_event(const Loop& loop) {
+  ibv_cq* cq = nullptr;
+  void* user = nullptr;
+  EXPECT(ibv_get_cq_event(loop.channel, &cq, &user) == 0);
+  EXPECT(cq == loop.cq);
+  ibv_ack_cq_events(cq, 1);
+}
+
+// Sends a message and is woken by its completion.
+void exchange(Loop& loop) {
+  EXPECT(ibv_req_notify_cq(loop.cq, 0) == 0);
+  loop.post_receive(1);
+  loop.post_send(2);
+  expect_event(loop);
+  for (int i = 0; i < 2; ++i) EXPECT(loop.poll().status == IBV_WC_SUCCESS);
+}
+
+// Leaves an event unread in the channel.
+void leave_event(Loop& loop) {
+  EXPECT(ibv_req_notify_cq(loop.cq, 0) == 0);
+  loop.post_receive(1);
+  loop.post_send(2);
+  for (int i = 0; i < 2; ++i) EXPECT(loop.poll().status == IBV_WC_SUCCESS);
+}
+
+bool holds_event(ibv_comp_channel* channel) {
+  ibv_cq* cq = nullptr;
+  void* user = nullptr;
+  EXPECT(::fcntl(channel->fd, F_SETFL, O_NONBLOCK) == 0);
+  const bool holds = ibv_get_cq_event(channel, &cq, &user) == 0;
+  EXPECT(holds || errno == EAGAIN);
+  EXPECT(::fcntl(channel->fd, F_SETFL, 0) == 0);
+  if (holds) ibv_ack_cq_events(cq, 1);
+  return holds;
+}
+
+// Makes new objects for the channel: a queue, memory, and two queue pairs.
+Loop loop_beside(const Loop& loop, ibv_comp_channel* channel) {
+  Loop beside(loop);
+  beside.channel = channel;
+  beside.cq = ibv_create_cq(loop.context, 16, nullptr, channel, 0);
+  EXPECT(beside.cq != nullptr);
+  beside.sender = make_qp(loop.pd, beside.cq);
+  beside.receiver = make_qp(loop.pd, beside.cq);
+  ibv_port_attr port;
+  EXPECT(ibv_query_port(loop.context, 1, &port) == 0);
+  connect(beside.sender, {port.lid, beside.receiver->qp_num, 1}, 1);
+  connect(beside.receiver, {port.lid, beside.sender->qp_num, 1}, 1);
+  beside.memory.resize(4 << 20);  // too large for its pages to be touched
+  beside.mr =
+      ibv_reg_mr(loop.pd, beside.memory.data(), beside.memory.size(), +IBV_ACCESS_LOCAL_WRITE);
+  EXPECT(beside.mr != nullptr);
+  return beside;
+}
+
+void destroy_beside(const Loop& beside) {
+  EXPECT(ibv_dereg_mr(beside.mr) == 0);
+  EXPECT(ibv_destroy_qp(beside.sender) == 0 && ibv_destroy_qp(beside.receiver) == 0);
+  EXPECT(ibv_destroy_cq(beside.cq) == 0);
+}
+
+// The channel wakes the program, and an event of a queue that is destroyed goes with it.
+void expect_works(const Loop& loop, ibv_comp_channel* channel) {
+  Loop first = loop_beside(loop, channel);
+  Loop second = loop_beside(loop, channel);
+  for (int i = 0; i < 3; ++i) exchange(first);
+  EXPECT(!holds_event(channel));
+  leave_event(first);
+  leave_event(second);
+  destroy_beside(first);
+  expect_event(second);
+  EXPECT(!holds_event(channel));
+  exchange(second);
+  destroy_beside(second);
+  EXPECT(ibv_destroy_comp_channel(channel) == 0);
+}
+
+}  // namespace
+
+void clear_environment_first() {
+  EXPECT(::clearenv() == 0);
+  clear_environment_later();
+}
+
+void clear_environment_later() {
+  Loop loop(true);
+  const Port before(loop.context);
+  EXPECT(::clearenv() == 0);
+  before.expect_same(Port(loop.context));
+  exchange(loop);
+  ibv_comp_channel* const channel = ibv_create_comp_channel(loop.context);
+  EXPECT(channel != nullptr);
+  expect_works(loop, channel);
+  Loop another(true);
+  exchange(another);
+  another.destroy();
+  loop.destroy();
+}
+
+}  // namespace client
