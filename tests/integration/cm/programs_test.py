@@ -61,6 +61,17 @@ class ProgramsTest(EmulatorTest):
         self.assertEqual([client.wait() for client in clients], [(0, "done")] * 100)
         self.assertIsNone(server.process.poll())
 
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to change the root directory or the user")
+    def test_programs_that_have_changed_their_root_or_their_user(self):
+        for change in ("chroot", "setuid"):
+            with self.subTest(change):
+                server = self.serve(change)
+                self.assertEqual(self.connect(1).wait(), (0, "done"))
+                clients = [self.connect(40, 10, change) for _ in range(2)]
+                ends = [client.wait() for client in clients]
+                server.kill()
+                self.assertEqual(ends, [(0, "done")] * 2)
+
     # --- sudden death -------------------------------------------------------------------------
 
     def test_a_client_is_killed_at_every_step(self):

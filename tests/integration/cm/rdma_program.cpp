@@ -4,12 +4,16 @@
 // many connections, receives the message on each and hangs up.
 //
 //   rdma_program serve PORT [STEP]             stops before STEP: request, accept, established
-//   rdma_program connect ADDRESS PORT COUNT AT_ONCE [aloud]    aloud: counts what is established
+//   rdma_program connect ADDRESS PORT COUNT AT_ONCE [HOW]      aloud: counts what is established
 //   rdma_program stop ADDRESS PORT STEP        stops after STEP: address, route, connect,
 //                                              established, message, disconnect
 //
+// As STEP or HOW, "chroot" and "setuid" make the program change its root directory or its user once
+// the first connection is closed. Then several threads of the client connect.
+//
 // A program that stops prints "stopped" and sleeps until it is killed. A program that ends because
 // of a failure prints why and ends with 1.
+#include <grp.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
@@ -20,6 +24,8 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -40,6 +46,18 @@ void check(bool good, const char* what) {
 [[noreturn]] void stop() {
   std::puts("stopped");
   for (;;) ::pause();
+}
+
+void change(const std::string& what) {
+  constexpr unsigned kNobody = 65534;
+  if (what == "chroot") {
+    char empty[] = "/tmp/verbena-root-XXXXXX";
+    check(::mkdtemp(empty) != nullptr, "mkdtemp");
+    check(::chdir(empty) == 0 && ::rmdir(empty) == 0 && ::chroot(".") == 0, "chroot");
+  } else if (what == "setuid") {
+    check(::setgroups(0, nullptr) == 0 && ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0,
+          "setuid");
+  }
 }
 
 // What all connections of a process share. The first connection's device has it.
@@ -125,6 +143,7 @@ class Server {
         case RDMA_CM_EVENT_DISCONNECTED:
           rdma_disconnect(event.id);
           end(event.id);
+          change(std::exchange(step_, ""));
           break;
         case RDMA_CM_EVENT_REJECTED:
         case RDMA_CM_EVENT_UNREACHABLE:
@@ -276,6 +295,24 @@ class Client {
   int closed_ = 0;
 };
 
+// Several threads connect at once after the change, each with the channel that it has had before.
+void run_changed(Client& client, char** argv, const std::string& how) {
+  constexpr std::size_t kThreads = 4;
+  std::vector<std::unique_ptr<Client>> clients;
+  for (std::size_t i = 0; i < kThreads; ++i) {
+    clients.push_back(std::make_unique<Client>(argv[2], argv[3], ""));
+  }
+  client.run(1);
+  change(how);
+  std::vector<std::thread> threads;
+  for (const auto& one : clients) {
+    threads.emplace_back([&one, at_once = std::atoi(argv[5])] {
+      for (int i = 0; i < 5; ++i) one->run(at_once);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -285,8 +322,10 @@ int main(int argc, char** argv) {
   if (what == "stop" && argc == 5) {
     Client(argv[2], argv[3], argv[4]).run(1);
   } else if (what == "connect" && argc >= 6) {
-    Client client(argv[2], argv[3], argc > 6 ? argv[6] : "");
+    const std::string how = argc > 6 ? argv[6] : "";
+    Client client(argv[2], argv[3], how);
     const int at_once = std::atoi(argv[5]);
+    if (how == "chroot" || how == "setuid") run_changed(client, argv, how);
     for (int left = std::atoi(argv[4]); left > 0; left -= at_once) client.run(at_once);
     std::puts("done");
     return 0;

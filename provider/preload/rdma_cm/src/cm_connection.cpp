@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "paths/discovery.hpp"
@@ -22,8 +23,17 @@ namespace {
 
 constexpr int kCallTimeoutMs = 30'000;
 constexpr std::size_t kLongestReply = 2048;
+constexpr unsigned kTurnUs = 1000;
+constexpr int kTurnsMax = 5000;
+
+// How many connections this process has, those that a thread uses just now included.
+constinit std::atomic<int> connections{0};
 
 struct Connection {
+  Connection() { connections.fetch_add(1); }
+  ~Connection() { connections.fetch_sub(1); }
+  Connection(const Connection&) = delete;
+
   control::Channel channel;  // its receive sleeps for at most kCallTimeoutMs
   std::uint32_t next_sequence = 1;
   pid_t process = 0;
@@ -110,9 +120,8 @@ void keep(std::unique_ptr<Connection> connection) {
   }
 }
 
-}  // namespace
-
-control::Outcome<control::CmReply> send_cm_command(const control::CmCommand& command) {
+// Returns nothing if no connection is kept.
+std::optional<control::Outcome<control::CmReply>> send_by_kept(const control::CmCommand& command) {
   // A kept connection may have died with an earlier emulator.
   for (std::unique_ptr<Connection> used = take_kept(); used; used = take_kept()) {
     bool is_refused = false;
@@ -122,12 +131,38 @@ control::Outcome<control::CmReply> send_cm_command(const control::CmCommand& com
     if (code != ETIMEDOUT && code != EPROTO) keep(std::move(used));
     return reply;
   }
-  auto fresh = connect_anew();
-  if (!fresh) return Failure<control::Error>{fresh.error()};
+  return std::nullopt;
+}
+
+// The codes of connect_to_emulator when the program may not, or cannot, see the directory.
+bool is_out_of_reach(const control::Error& error) {
+  return error.code == ENOENT || error.code == EACCES;
+}
+
+control::Outcome<control::CmReply> send_by_fresh(std::unique_ptr<Connection> fresh,
+                                                 const control::CmCommand& command) {
   bool is_refused = false;
-  auto reply = ask(**fresh, command, is_refused);
-  if (reply || is_refused) keep(std::move(*fresh));
+  auto reply = ask(*fresh, command, is_refused);
+  if (reply || is_refused) keep(std::move(fresh));
   return reply;
+}
+
+}  // namespace
+
+// A program that has changed its user or its root directory cannot connect any more. Its threads
+// then take turns with the connections that there are. A forked child may count one that a thread
+// of its parent has used, so the wait has an end.
+control::Outcome<control::CmReply> send_cm_command(const control::CmCommand& command) {
+  for (int turns = 0;; ++turns) {
+    if (auto reply = send_by_kept(command)) return std::move(*reply);
+    auto fresh = connect_anew();
+    if (fresh) return send_by_fresh(std::move(*fresh), command);
+    const bool may_wait = connections.load() != 0 && turns < kTurnsMax;
+    if (!is_out_of_reach(fresh.error()) || !may_wait) {
+      return Failure<control::Error>{fresh.error()};
+    }
+    ::usleep(kTurnUs);
+  }
 }
 
 }  // namespace verbena::preload
