@@ -17,6 +17,7 @@
 
 #include "verbena/base/standard_streams.hpp"
 #include "verbena/context/context.hpp"
+#include "verbena/context/device_files.hpp"
 #include "verbena/context/live_contexts.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/control/runtime_dir.hpp"
@@ -108,6 +109,7 @@ void* alloc_context(ibv_device* device, int cmd_fd, void*) noexcept {
   Context* made = pointer_or_errno([&] {
     auto context = std::make_unique<Context>(plugin->library, memory.context, device->name);
     add_context(*context, cmd_fd);
+    offer_device_files();
     return context.release();
   });
   if (made == nullptr) {

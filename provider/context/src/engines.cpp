@@ -12,6 +12,7 @@
 
 #include "verbena/base/standard_streams.hpp"
 #include "verbena/context/context.hpp"
+#include "verbena/control/runtime_dir.hpp"
 #include "verbena/control/user_lines.hpp"
 #include "verbena/report/explain.hpp"
 #include "verbena/report/setting.hpp"
@@ -87,15 +88,18 @@ AttachedEngine& Engines::next() {
   AttachedEngine* const made = make_further();
   if (made != nullptr) return *made;
   explain(
-      "no descriptor, thread or slot is left for a further engine: queue pairs share "
-      "the %zu that are there, and threads their locks",
+      "no descriptor, thread or slot is left for a further engine, or the emulator is out of "
+      "reach: queue pairs share the %zu that are there, and threads their locks",
       which);
   most_ = which;
   return first();
 }
 
-// Returns null if there is no descriptor, thread or slot left; the existing engines are used then.
+// Returns null if there is no descriptor, thread or slot left, or the emulator is out of reach; the
+// existing engines are used then.
 AttachedEngine* Engines::make_further() {
+  // A program that has changed its user or its root directory cannot open a node any more.
+  if (!control::check_runtime_dir(control::runtime_dir_path(&setting))) return nullptr;
   const ibv_device& device = *owner_.public_context()->device;
   const std::string node = std::string("/dev/infiniband/") + device.dev_name;
   control::UniqueFd connection(beyond_streams(::open(node.c_str(), O_RDWR | O_CLOEXEC)));

@@ -2,13 +2,11 @@
 #include "verbena/events/event_pipe.hpp"
 
 #include <fcntl.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <iterator>
 #include <memory>
@@ -19,24 +17,14 @@
 #include "verbena/link/system_calls.hpp"
 
 namespace verbena::provider {
-namespace {
-
-// Opens another file description of the same pipe.
-int open_anew(int fd, int flags) noexcept {
-  char path[32];
-  std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-  return link::open_file(path, flags | O_NONBLOCK | O_CLOEXEC);
-}
-
-}  // namespace
 
 int EventPipe::open(int fd) noexcept {
   read_end_ = fd;
-  const int write_end = open_anew(fd, O_RDWR);
-  write_end_.reset(write_end);
   struct stat status {};
-  pipe_ = ::fstat(fd, &status) == 0 ? status.st_ino : 0;
-  return std::max(-write_end, 0);
+  if (::fstat(fd, &status) != 0) return errno;
+  device_ = status.st_dev;
+  pipe_ = status.st_ino;
+  return write_end_.open(fd);
 }
 
 EventPipe::~EventPipe() {
@@ -47,7 +35,7 @@ EventPipe::~EventPipe() {
 
 bool EventPipe::is_end(int fd) const noexcept {
   struct stat status {};
-  return ::fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode) && status.st_ino == pipe_;
+  return ::fstat(fd, &status) == 0 && status.st_dev == device_ && status.st_ino == pipe_;
 }
 
 bool EventPipe::write(const void* record, std::size_t size) noexcept {
@@ -55,7 +43,7 @@ bool EventPipe::write(const void* record, std::size_t size) noexcept {
   {
     const Guard guard(lock_);
     if (!holds_any()) [[likely]] {
-      const ssize_t written = link::write_bytes(write_end_.get(), record, size);
+      const ssize_t written = write_end_.write(record, size);
       if (written == static_cast<ssize_t>(size)) [[likely]] {
         written_.fetch_add(1, std::memory_order_release);
         return true;
@@ -72,8 +60,9 @@ bool EventPipe::write(const void* record, std::size_t size) noexcept {
 }
 
 bool EventPipe::hold(const void* record, std::size_t size) noexcept {
+  const std::size_t most = write_end_.is_socket() ? size : Held::kSize;
   try {
-    if (held_.empty() || held_.back().used + size > Held::kSize) held_.emplace_back();
+    if (held_.empty() || held_.back().used + size > most) held_.emplace_back();
   } catch (const std::bad_alloc&) {
     return false;
   }
@@ -92,7 +81,7 @@ void EventPipe::fill() noexcept {
 void EventPipe::fill_locked() noexcept {
   while (!held_.empty()) {
     const Held& first = held_.front();
-    if (link::write_bytes(write_end_.get(), first.bytes.data(), first.used) == -EAGAIN) return;
+    if (write_end_.write(first.bytes.data(), first.used) == -EAGAIN) return;
     held_.pop_front();
   }
   holds_any_.store(false, std::memory_order_relaxed);
@@ -138,7 +127,7 @@ void EventPipe::end_reading() noexcept {
 }
 
 bool EventPipe::open_reader() noexcept {
-  if (!reader_) reader_.reset(open_anew(read_end_, O_RDONLY));
+  if (!reader_) reader_.reset(open_pipe_anew(read_end_, O_RDONLY));
   return static_cast<bool>(reader_);
 }
 
@@ -167,9 +156,7 @@ ssize_t EventPipe::read(void* bytes, std::size_t size) noexcept {
 std::size_t EventPipe::unread(std::size_t size) noexcept {
   if (is_abandoned()) return 0;
   const Guard guard(lock_);
-  int in_pipe = 0;
-  if (::ioctl(write_end_.get(), FIONREAD, &in_pipe) != 0) in_pipe = 0;
-  std::size_t bytes = static_cast<std::size_t>(in_pipe);
+  std::size_t bytes = write_end_.size();
   for (const Held& held : held_) bytes += held.used;
   return bytes / size;
 }
@@ -188,20 +175,20 @@ std::size_t EventPipe::withdraw(std::uint64_t object, std::size_t size) noexcept
 
 // Records of other objects are written back in their order.
 std::size_t EventPipe::withdraw_written(std::uint64_t object, std::size_t size) noexcept {
-  int waiting = 0;
-  if (::ioctl(write_end_.get(), FIONREAD, &waiting) != 0 || waiting <= 0) return 0;
-  std::vector<unsigned char> records(static_cast<std::size_t>(waiting));
-  const ssize_t got = link::read_bytes(write_end_.get(), records.data(), records.size());
-  if (got <= 0) return 0;
+  std::vector<unsigned char> records;
+  std::array<unsigned char, Held::kSize> some;
+  for (ssize_t got = 1; got > 0;) {
+    got = write_end_.read(some.data(), some.size());
+    if (got > 0) records.insert(records.end(), some.begin(), some.begin() + got);
+  }
   std::size_t withdrawn = 0;
-  for (std::size_t at = 0; at + size <= static_cast<std::size_t>(got); at += size) {
+  for (std::size_t at = 0; at + size <= records.size(); at += size) {
     std::uint64_t element = 0;
     std::memcpy(&element, records.data() + at, sizeof element);
     if (element == object) {
       ++withdrawn;
     } else {
-      [[maybe_unused]] const ssize_t written =
-          link::write_bytes(write_end_.get(), records.data() + at, size);
+      [[maybe_unused]] const ssize_t written = write_end_.write(records.data() + at, size);
     }
   }
   return withdrawn;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A program that clears its environment, as servers do.
+// A program that clears its environment, or changes its root directory or its user, as servers do
+// once they have opened what they need.
 #include <fcntl.h>
+#include <grp.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,6 +15,8 @@
 
 namespace client {
 namespace {
+
+constexpr unsigned kNobody = 65534;
 
 // What a program asks about its port.
 struct Port {
@@ -114,6 +119,49 @@ void expect_works(const Loop& loop, ibv_comp_channel* channel) {
   EXPECT(ibv_destroy_comp_channel(channel) == 0);
 }
 
+// The process could leave its root directory by a directory that is open.
+void expect_no_directory_is_open() {
+  for (int fd = 0; fd < 1024; ++fd) {
+    struct stat is {};
+    EXPECT(::fstat(fd, &is) != 0 || !S_ISDIR(is.st_mode));
+  }
+}
+
+// The new root is an empty directory without a name.
+void leave_root() {
+  char empty[] = "/tmp/verbena-root-XXXXXX";
+  EXPECT(::mkdtemp(empty) != nullptr);
+  EXPECT(::chdir(empty) == 0 && ::rmdir(empty) == 0 && ::chroot(".") == 0);
+}
+
+void become_nobody() {
+  EXPECT(::setgroups(0, nullptr) == 0 && ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0);
+}
+
+// Everything that a program does with an open device works after `change` as it did before.
+void expect_nothing_lost_by(void (*change)()) {
+  Loop loop(true);
+  ibv_comp_channel* const early = ibv_create_comp_channel(loop.context);
+  EXPECT(early != nullptr);
+  const Port before(loop.context);
+  expect_no_directory_is_open();
+  change();
+  expect_no_directory_is_open();
+  before.expect_same(Port(loop.context));
+  exchange(loop);
+  expect_works(loop, early);
+  for (int i = 0; i < 2; ++i) {
+    ibv_comp_channel* const late = ibv_create_comp_channel(loop.context);
+    EXPECT(late != nullptr);
+    expect_works(loop, late);
+  }
+  expect_no_directory_is_open();
+  // This is a limit of ours: a device that is not open cannot be opened any more.
+  EXPECT(ibv_open_device(loop.context->device) == nullptr);
+  exchange(loop);
+  loop.destroy();
+}
+
 }  // namespace
 
 void clear_environment_first() {
@@ -134,6 +182,17 @@ void clear_environment_later() {
   exchange(another);
   another.destroy();
   loop.destroy();
+}
+
+void change_root() { expect_nothing_lost_by(leave_root); }
+
+void change_user() { expect_nothing_lost_by(become_nobody); }
+
+void change_root_and_user() {
+  expect_nothing_lost_by([] {
+    leave_root();
+    become_nobody();
+  });
 }
 
 }  // namespace client

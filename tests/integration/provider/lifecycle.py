@@ -8,6 +8,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -166,6 +167,31 @@ class Changes(ProviderCase):
 
     def test_the_environment_cleared_with_a_device_open(self):
         self.run_case("clear_environment_later")
+
+    def test_another_root(self):
+        for link in ("shm", "udp"):
+            self.expect_explained(self.run_changed("change_root", link))
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to become somebody else")
+    def test_another_user(self):
+        for link in ("shm", "udp"):
+            self.expect_explained(self.run_changed("change_user", link))
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to become somebody else")
+    def test_another_root_and_another_user(self):
+        self.expect_explained(self.run_changed("change_root_and_user"))
+
+    def run_changed(self, case, link="shm"):
+        prefix = [] if os.geteuid() == 0 else ["unshare", "-Ur"]
+        if subprocess.run([*prefix, "true"], check=False, capture_output=True).returncode != 0:
+            self.skipTest("this container may not make a user namespace")
+        done = self.device.run([*prefix, "env", f"VERBENA_LINK={link}", CLIENT, case])
+        self.assertEqual(done.returncode, 0, f"{case}, {link}: {done.stdout}{done.stderr}")
+        return done.stderr
+
+    def expect_explained(self, said):
+        """One line says why no other device can be opened."""
+        self.assertEqual(len(re.findall("uverbs[0-9]+ cannot be opened: .*changed its user or its root", said)), 1, said)
 
 
 class Imports(ProviderCase):

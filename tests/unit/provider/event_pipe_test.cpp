@@ -4,6 +4,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <vector>
@@ -144,6 +146,50 @@ TEST_F(EventPipeTest, LeavesTheReadersModeAlone) {
   EXPECT_EQ(::fcntl(write_end.get(), F_GETFL) & O_NONBLOCK, 0);
   EXPECT_TRUE(other.write(AsynchronousEvent{1, 2, 0}));
 }
+
+// The preload library's stand-in for a pipe where /proc is out of reach.
+class EventSocketTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    socket_.reset(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_un own{};
+    own.sun_family = AF_UNIX;
+    socklen_t size = sizeof own;
+    auto* const address = reinterpret_cast<sockaddr*>(&own);
+    ASSERT_EQ(::bind(socket_.get(), address, sizeof own.sun_family), 0);
+    ASSERT_EQ(::getsockname(socket_.get(), address, &size), 0);
+    ASSERT_EQ(::connect(socket_.get(), address, size), 0);
+    ASSERT_EQ(pipe_.open(socket_.get()), 0);
+  }
+  std::uint64_t read_one() {
+    CompletionEvent event{};
+    const ssize_t got = ::recv(socket_.get(), &event, sizeof event, MSG_DONTWAIT);
+    return got == sizeof event ? event.cq : 0;
+  }
+  control::UniqueFd socket_;  // without O_NONBLOCK
+  EventPipe pipe_;
+};
+
+TEST_F(EventSocketTest, NeverWaitsAndKeepsOrderAndBorders) {
+  constexpr std::uint64_t kMost = 5000;  // more than the socket holds
+  for (std::uint64_t i = 1; i <= kMost; ++i) ASSERT_TRUE(pipe_.write(CompletionEvent{i}));
+  EXPECT_TRUE(pipe_.holds_any());
+  for (std::uint64_t i = 1; i <= kMost; ++i) {
+    ASSERT_EQ(read_one(), i);
+    pipe_.fill();
+  }
+  EXPECT_EQ(read_one(), 0u);
+  EXPECT_FALSE(pipe_.holds_any());
+}
+
+TEST_F(EventSocketTest, TakesBackOneObjectsEvents) {
+  EXPECT_EQ(pipe_.withdraw(7, sizeof(CompletionEvent)), 0u);
+  for (const std::uint64_t cq : {1, 7, 2, 7, 3}) pipe_.write(CompletionEvent{cq});
+  EXPECT_EQ(pipe_.withdraw(7, sizeof(CompletionEvent)), 2u);
+  for (const std::uint64_t cq : {1, 2, 3, 0}) EXPECT_EQ(read_one(), cq);
+}
+
+TEST_F(EventSocketTest, HasNoReaderOfOurs) { EXPECT_FALSE(pipe_.open_reader()); }
 
 }  // namespace
 }  // namespace verbena::provider

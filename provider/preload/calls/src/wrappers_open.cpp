@@ -10,6 +10,7 @@
 #include <string>
 
 #include "nodes/node.hpp"
+#include "paths/device_files.hpp"
 #include "paths/redirect.hpp"
 #include "real/export.hpp"
 #include "real/real.hpp"
@@ -61,13 +62,29 @@ int refusal_of(const Wish& wish, std::string& path) {
   return real::stat(path.c_str(), &st) == 0 ? EACCES : ENOENT;
 }
 
+// Opens a path that is not ours, or a file that only the plugin knows. Keeps errno on success.
+template <typename PassOn>
+int open_elsewhere(int dirfd, const char* path, int flags, PassOn pass_on) {
+  const int before = errno;
+  int opened = pass_on(dirfd, path);
+  if (opened >= 0) return opened;
+  Section section;
+  try {
+    opened = open_device_file(path, flags);
+  } catch (...) {
+    return -1;  // out of memory
+  }
+  if (opened >= 0) section.set_errno(before);
+  return opened;
+}
+
 // Opens the file that stands in for `path`. `pass_on(dirfd, path)` calls the next library.
 template <typename PassOn>
 int open_at(int dirfd, const char* path, int flags, PassOn pass_on) {
   if (!concerns_us(path)) [[likely]]
     return pass_on(dirfd, path);
   Redirect found = redirect(dirfd, path, Purpose::kRead);
-  if (found.is_none()) return pass_on(dirfd, path);
+  if (found.is_none()) return open_elsewhere(dirfd, path, flags, pass_on);
   if (found.is_node() && (flags & O_PATH) == 0) return open_node(found.name, flags);
   if (found.kind != Redirect::Kind::kElsewhere) {
     if (const int error = refusal_of(Wish::of(flags), found.path); error != 0) {

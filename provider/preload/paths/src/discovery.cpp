@@ -112,6 +112,14 @@ void explain_refused_command(const control::Error& error) {
   explain(refusals_left, "rdma_cm", error);
 }
 
+void explain_unreachable(const std::string& node) {
+  const int saved = errno;
+  explain({saved, node + " cannot be opened: " + unreachable(ENOENT).error.text +
+                      " (a process that has changed its user or its root directory keeps the "
+                      "devices and rdma_cm channels that it has open, but opens no others)"});
+  errno = saved;
+}
+
 std::string shadow_directory() {
   const std::string dir = control::runtime_dir_path(&setting);
   if (!control::check_runtime_dir(dir)) return {};

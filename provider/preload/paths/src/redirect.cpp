@@ -60,9 +60,21 @@ Redirect find_behind(const std::string& path, std::string normalised) {
   return {Redirect::Kind::kElsewhere, std::move(normalised), {}};
 }
 
+// The emulator's directory is out of reach. Says so if the path is a node's that the process has
+// seen before.
+void explain_lost_node(const char* path) {
+  if (*path != '/' || !has_listed_devices()) return;
+  const std::string absolute = normalise(path);
+  const Place place = place_of(absolute);
+  if (place.root == Root::kDev && node_of_name(place.name)) explain_unreachable(absolute);
+}
+
 Redirect find(int dirfd, const char* path, Purpose purpose) {
   const std::string shadow = shadow_directory();
-  if (shadow.empty()) return {};
+  if (shadow.empty()) {
+    explain_lost_node(path);
+    return {};
+  }
   std::string absolute = path;
   if (absolute.front() != '/') {
     const std::string base = base_of(dirfd);

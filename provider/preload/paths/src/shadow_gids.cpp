@@ -11,6 +11,7 @@
 #include <optional>
 #include <string_view>
 
+#include "paths/device_files.hpp"
 #include "paths/discovery.hpp"
 #include "real/real.hpp"
 #include "verbena/base/standard_streams.hpp"
@@ -20,30 +21,45 @@
 namespace verbena::preload {
 namespace {
 
+std::string first_line(std::string_view text) {
+  return std::string(text.substr(0, text.find('\n')));
+}
+
 // Returns the first line of a small file.
-std::optional<std::string> line_of(const std::string& path) {
+std::optional<std::string> read_line(const std::string& path) {
   const control::UniqueFd fd(beyond_streams(real::open(path.c_str(), O_RDONLY | O_CLOEXEC)));
   if (!fd) return std::nullopt;
   char text[256];
   const ssize_t n = ::read(fd.get(), text, sizeof text);
   if (n < 0) return std::nullopt;
-  const std::string_view all(text, static_cast<std::size_t>(n));
-  return std::string(all.substr(0, all.find('\n')));
+  return first_line({text, static_cast<std::size_t>(n)});
 }
 
 }  // namespace
 
 ShadowGids::ShadowGids(std::uint32_t uverbs_number) {
   const std::string shadow = shadow_directory();
-  const auto name = line_of(shadow + std::string(directory_of(Root::kVerbs)) + "/uverbs" +
-                            std::to_string(uverbs_number) + "/ibdev");
+  const std::string node = "uverbs" + std::to_string(uverbs_number);
+  if (shadow.empty()) {
+    node_ = node;
+    return;
+  }
+  const std::string verbs = shadow + std::string(directory_of(Root::kVerbs));
+  const auto name = read_line(verbs + "/" + node + "/ibdev");
   if (!name || name->empty()) return;
-  ports_ = shadow + std::string(directory_of(Root::kInfiniBand)) + "/" + *name + "/ports/";
+  device_ = shadow + std::string(directory_of(Root::kInfiniBand)) + "/" + *name;
+}
+
+std::optional<std::string> ShadowGids::line_of(const std::string& file) const {
+  if (!device_.empty()) return read_line(device_ + "/" + file);
+  const auto content = device_file(node_, file);
+  if (!content) return std::nullopt;
+  return first_line(*content);
 }
 
 int ShadowGids::read(std::uint32_t port, std::uint64_t index, UverbsGidEntry& entry) const {
-  if (ports_.empty()) return ENODEV;
-  const std::string base = ports_ + std::to_string(port);
+  if (device_.empty() && node_.empty()) return ENODEV;
+  const std::string base = "ports/" + std::to_string(port);
   const std::string at = std::to_string(index);
   const auto gid = line_of(base + "/gids/" + at);
   entry = {};

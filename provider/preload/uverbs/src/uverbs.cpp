@@ -5,10 +5,13 @@
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <span>
@@ -56,12 +59,35 @@ int open_uverbs(const std::string&, const std::string& own_name, int flags) {
   return fd.release();
 }
 
+// Makes a datagram socket that is connected to itself. It stands in for a pipe where /proc is out
+// of reach, because the program has called chroot() (the plugin's pipe_end.hpp). A socket that is
+// connected takes nothing from others; what came before is dropped.
+int make_event_socket() {
+  UniqueFd fd(beyond_streams(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
+  sockaddr_un own{};
+  own.sun_family = AF_UNIX;
+  auto* const address = reinterpret_cast<sockaddr*>(&own);
+  socklen_t size = sizeof own;
+  // A bind without a path has the kernel choose an abstract address.
+  if (!fd || ::bind(fd.get(), address, sizeof own.sun_family) != 0 ||
+      ::getsockname(fd.get(), address, &size) != 0 || ::connect(fd.get(), address, size) != 0) {
+    return -1;
+  }
+  std::array<char, 16> dropped;
+  while (::recv(fd.get(), dropped.data(), dropped.size(), MSG_DONTWAIT) >= 0) {
+  }
+  return fd.release();
+}
+
 // Makes a pipe with both ends in one descriptor. It is readable like the kernel's event files. A
 // writer opens an end of its own through /proc/self/fd, so the reader's O_NONBLOCK affects only the
 // reader. The flags mark the descriptor as such a pipe (fd_table.hpp).
 int make_event_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0 || !beyond_streams(ends)) return -1;
+  // The pipe belongs to the user that the process has now. After setuid() the process still opens
+  // it anew. Others have no name for it: /proc hides it from them.
+  (void)::fchmod(ends[0], 0666);
   char path[32];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", ends[0]);
   constexpr int kFlags = O_RDWR | O_CLOEXEC;
@@ -71,6 +97,7 @@ int make_event_pipe() {
   const int code = errno;
   ::close(ends[0]);
   ::close(ends[1]);
+  if (fd < 0 && (code == ENOENT || code == EACCES)) return make_event_socket();
   errno = code;
   return fd;
 }

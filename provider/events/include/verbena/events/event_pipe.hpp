@@ -21,6 +21,7 @@
 
 #include "verbena/base/lock.hpp"
 #include "verbena/control/unique_fd.hpp"
+#include "verbena/events/pipe_end.hpp"
 
 namespace verbena::provider {
 
@@ -75,7 +76,8 @@ class EventPipe {
   // Takes back all unread records of `size` bytes that begin with this address. Returns how many.
   // Afterwards the pipe is abandoned if the program has closed our end.
   std::size_t withdraw(std::uint64_t object, std::size_t size) noexcept;
-  // Returns how many records of `size` bytes the application has not read.
+  // Returns how many records of `size` bytes the application has not read. Of those in a socket it
+  // counts one (pipe_end.hpp).
   std::size_t unread(std::size_t size) noexcept;
   // Tells whether events wait for room in the pipe; fill() moves those for which there is room.
   bool holds_any() const noexcept { return holds_any_.load(std::memory_order_relaxed); }
@@ -106,8 +108,9 @@ class EventPipe {
   // The pipe that the calling thread reads.
   static EventPipe*& reading() noexcept;
 
-  Lock lock_;                    // taken by writers and to take events back
-  control::UniqueFd write_end_;  // is readable as well, to take events back
+  Lock lock_;          // taken by writers and to take events back
+  PipeEnd write_end_;  // is readable as well, to take events back
+  dev_t device_ = 0;
   ino_t pipe_ = 0;
   int read_end_ = -1;
   control::UniqueFd reader_;  // ours

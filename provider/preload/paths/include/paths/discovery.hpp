@@ -47,6 +47,9 @@ NamedCounters list_counters(const std::string& device);
 bool explains_refused_commands();
 void explain_refused_command(const control::Error& error);
 
+// Explains, once, why a node that the process has seen cannot be opened. Keeps errno.
+void explain_unreachable(const std::string& node);
+
 // Returns the objects on a device, at most control::Resources::kMost of each kind.
 control::Resources list_resources(const std::string& device, control::ResourcesOf of);
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The GID table of a device, as it is in the shadow tree now, in the format of the uverbs
-// interface.
+// interface. Where the tree is out of reach, the plugin knows the table (device_files.hpp).
 //
 // Use it inside a Section only.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace verbena::preload {
@@ -30,7 +31,11 @@ class ShadowGids {
   int read(std::uint32_t port, std::uint64_t index, UverbsGidEntry& entry) const;
 
  private:
-  std::string ports_;  // .../infiniband/<name>/ports/; empty when the device is gone
+  // Returns the first line of a file such as "ports/1/gids/0".
+  std::optional<std::string> line_of(const std::string& file) const;
+
+  std::string device_;  // the device's directory in the tree, if the device has one
+  std::string node_;    // uverbs192, if the tree is out of reach
 };
 
 }  // namespace verbena::preload
