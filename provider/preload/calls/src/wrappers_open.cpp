@@ -141,6 +141,7 @@ VERBENA_EXPORT int openat64(int dirfd, const char* path, int flags, ...) {
 }
 
 // The fortified forms have no mode.
+// NOLINTBEGIN(bugprone-reserved-identifier): these are names of the C library.
 VERBENA_EXPORT int __open_2(const char* path, int flags) {
   return open_at(AT_FDCWD, path, flags,
                  [=](int, const char* p) { return real::__open_2(p, flags); });
@@ -160,6 +161,7 @@ VERBENA_EXPORT int __openat64_2(int dirfd, const char* path, int flags) {
   return open_at(dirfd, path, flags,
                  [=](int d, const char* p) { return real::__openat64_2(d, p, flags); });
 }
+// NOLINTEND(bugprone-reserved-identifier)
 
 VERBENA_EXPORT FILE* fopen(const char* path, const char* mode) {
   return fopen_at(path, mode, [=](const char* p) { return real::fopen(p, mode); });

@@ -45,11 +45,15 @@ struct Link {
 std::vector<Link> links_of(const std::string& ours, const std::string& foreign) {
   std::vector<Link> links;
   const std::vector<std::string> foreign_names = names_in(foreign);
-  for (const std::string& name : foreign_names) links.push_back({name, foreign + "/" + name});
-  for (const std::string& name : names_in(ours)) {
-    if (!std::binary_search(foreign_names.begin(), foreign_names.end(), name)) {
-      links.push_back({name, ours + "/" + name});
-    }
+  const std::vector<std::string> own_names = names_in(ours);
+  links.reserve(foreign_names.size() + own_names.size());
+  const auto add = [&](const std::string& name, std::string target) {
+    target += '/';
+    links.push_back({name, target += name});
+  };
+  for (const std::string& name : foreign_names) add(name, foreign);
+  for (const std::string& name : own_names) {
+    if (!std::binary_search(foreign_names.begin(), foreign_names.end(), name)) add(name, ours);
   }
   return links;
 }
@@ -102,7 +106,7 @@ std::string real_directory(Root root) {
 }
 
 std::string union_directory(const std::string& shadow, Root root) {
-  const std::string ours = shadow + std::string(directory_of(root));
+  std::string ours = shadow + std::string(directory_of(root));
   const std::string foreign = real_directory(root);
   if (names_in(ours).empty()) return {};
   const std::vector<std::string> foreign_names = names_in(foreign);
@@ -114,7 +118,7 @@ std::string union_directory(const std::string& shadow, Root root) {
   char name[20];
   std::snprintf(name, sizeof name, "/%016llx", static_cast<unsigned long long>(hash_of(links)));
   const std::string parent = shadow + "/union";
-  const std::string path = parent + name;
+  std::string path = parent + name;
   struct stat st {};
   if (real::lstat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) return path;
   if (build(parent, path, links)) return path;

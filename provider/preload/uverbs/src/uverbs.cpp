@@ -128,6 +128,7 @@ class Executor {
   }
 
   int operator()(const AllocateAsyncEvents& request) const {
+    if (attributes_ == nullptr) return EINVAL;
     const int fd = make_event_pipe();
     if (fd < 0) return errno;
     VERBENA_TRACE("uverbs%u: event channel is descriptor %d", number_, fd);
