@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "answer.hpp"
 #include "command.hpp"
@@ -32,6 +34,8 @@ namespace {
 constexpr int kLookEveryMs = 20;
 // How long a pipe that takes nothing is waited for, after the end was asked for.
 constexpr int kPatienceMs = 5000;
+// How often the reader of a named pipe is looked for.
+constexpr int kReaderEveryMs = 50;
 
 struct CaptureOptions {
   std::string file;
@@ -52,11 +56,33 @@ control::UniqueFd signals_that_end() {
   return control::UniqueFd(::signalfd(-1, &ends, SFD_CLOEXEC));
 }
 
+bool is_named_pipe(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+// Opens the file, and waits for the reader of a named pipe. Returns none, with errno, if the file
+// cannot be opened, or a signal has asked for the end.
+control::UniqueFd open_file(const std::string& path, int signals) {
+  for (bool has_told = false;;) {
+    control::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600));
+    if (file) (void)::fcntl(file.get(), F_SETFL, 0);
+    if (file || errno != ENXIO || !is_named_pipe(path)) return file;
+    if (!std::exchange(has_told, true)) {
+      (void)complain("nobody reads " + path + " yet; the capture begins when somebody does");
+    }
+    pollfd end{signals, POLLIN, 0};
+    if (::poll(&end, 1, kReaderEveryMs) <= 0) continue;
+    errno = EPIPE;
+    return file;
+  }
+}
+
 class CaptureRun {
  public:
-  CaptureRun(control::Channel& channel, int file, std::string file_name)
+  CaptureRun(control::Channel& channel, control::UniqueFd signals, int file, std::string file_name)
       : channel_(channel),
-        signals_(signals_that_end()),
+        signals_(std::move(signals)),
         output_(file),
         file_name_(std::move(file_name)),
         recorder_("verbena " VERBENA_VERSION) {}
@@ -214,11 +240,12 @@ int capture(const CaptureOptions& options, Context& context) {
   if (to_stdout && ::isatty(STDOUT_FILENO) == 1) {
     return complain("a capture is nothing for a terminal: name a file, or a program that reads it");
   }
-  const control::UniqueFd file(
-      to_stdout ? ::dup(STDOUT_FILENO)
-                : ::open(options.file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  control::UniqueFd signals = signals_that_end();
+  const control::UniqueFd file =
+      to_stdout ? control::UniqueFd(::dup(STDOUT_FILENO)) : open_file(options.file, signals.get());
   if (!file) return complain("cannot write " + options.file + ": " + std::strerror(errno));
-  CaptureRun run(emulator->channel, file.get(), to_stdout ? "the standard output" : options.file);
+  CaptureRun run(emulator->channel, std::move(signals), file.get(),
+                 to_stdout ? "the standard output" : options.file);
   const auto begun = run.begin(options);
   if (!begun) return complain(begun.error().text);
   // Truncates the file only now: if the capture fails to start, the file keeps its content. A pipe

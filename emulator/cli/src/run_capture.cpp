@@ -26,14 +26,32 @@ using control::fail;
 using control::Outcome;
 
 constexpr int kSourcePatienceMs = 20'000;
+constexpr int kLookMs = 100;
 constexpr std::string_view kBegun = "capturing to ";
 constexpr std::string_view kOurName = "verbena: ";
 
-// Reads until a line with `until` has come, or to the end. Returns all that was said.
+// Returns true if a signal to end has come that is held back for the program.
+bool is_end_asked_for() {
+  sigset_t pending;
+  return ::sigpending(&pending) == 0 &&
+         (::sigismember(&pending, SIGINT) == 1 || ::sigismember(&pending, SIGTERM) == 1);
+}
+
+// Waits for words as long as patience lasts, and, if `heeds_signals`, no signal asks for the end.
+bool await_words(int fd, bool heeds_signals) {
+  pollfd waiting{fd, POLLIN, 0};
+  for (int waited = 0; waited < kSourcePatienceMs; waited += kLookMs) {
+    if (heeds_signals && is_end_asked_for()) return false;
+    if (::poll(&waiting, 1, kLookMs) > 0) return true;
+  }
+  return false;
+}
+
+// Reads until a line with `until` has come or a signal asks for the end; if `until` is empty, to
+// the end of the words. Returns all that was said.
 std::string read_words(int fd, std::string_view until) {
   std::string said;
-  pollfd waiting{fd, POLLIN, 0};
-  while (::poll(&waiting, 1, kSourcePatienceMs) > 0) {
+  while (await_words(fd, !until.empty())) {
     char bytes[512];
     const ssize_t n = ::read(fd, bytes, sizeof bytes);
     if (n <= 0) break;
@@ -61,10 +79,14 @@ Outcome<Done> RunCapture::begin(RunScene& scene) {
   if (pid_ < 0) return fail(errno, std::string("cannot capture: ") + std::strerror(errno));
   writing.reset();
   std::string said = read_words(words_.get(), kBegun);
-  if (said.starts_with(kBegun)) {
+  // Before this line, the capture may have said that it waits for a reader.
+  if (const std::size_t begun = said.find(kBegun); begun != std::string::npos) {
     // A capture that could not write has said more by now.
-    said_ = said.substr(said.find('\n') + 1);
+    said_ = said.substr(said.find('\n', begun) + 1);
     return Done{};
+  }
+  ::kill(pid_, SIGTERM);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
   if (said.starts_with(kOurName)) said.erase(0, kOurName.size());
   while (!said.empty() && said.back() == '\n') said.pop_back();

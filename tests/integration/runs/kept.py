@@ -152,6 +152,42 @@ class Kept(RunCase):
         self.assertEqual(done.stderr, "0 packets captured, 0 left out\n"
                          "verbena: cannot write /dev/full: No space left on device\n")
 
+    def named_pipe(self):
+        path = self.home + "/pipe"
+        os.mkfifo(path)
+        return path, f"verbena: nobody reads {path} yet; the capture begins when somebody does\n"
+
+    def test_a_capture_into_a_named_pipe(self):
+        """The capture waits for the reader."""
+        path, waits = self.named_pipe()
+        capture = subprocess.Popen([self.exe, "run", "--private", "--capture", path, "--", "true"], env=self.env, text=True,
+                                   stderr=subprocess.PIPE)
+        time.sleep(0.5)
+        self.assertIsNone(capture.poll())
+        self.assertEqual(pathlib.Path(path).read_bytes()[:4], PCAPNG)
+        self.assertEqual((capture.wait(timeout=60), capture.stderr.read()), (0, "0 packets captured, 0 left out\n"))
+        capture.stderr.close()
+        done = self.private("--capture", path, "--", "true")
+        self.assertEqual((done.returncode, done.stderr), (125, waits))
+        self.nothing_is_left()
+
+    def test_a_capture_that_nobody_reads_can_be_ended(self):
+        path, waits = self.named_pipe()
+        self.assertEqual(self.verbena("up", "--fabric", self.fabric).returncode, 0)
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            for words in (["capture", path], ["run", "--private", "--capture", path, "--", "true"]):
+                with self.subTest(words=words, signal_number=signal_number):
+                    waiting = subprocess.Popen([self.exe, *words], env=self.env, text=True, stderr=subprocess.PIPE)
+                    time.sleep(0.5)
+                    waiting.send_signal(signal_number)
+                    self.assertNotEqual(waiting.wait(timeout=10), 0)
+                    said = waiting.stderr.read()
+                    waiting.stderr.close()
+                    if words[0] == "capture":
+                        self.assertEqual(said, f"{waits}verbena: cannot write {path}: Broken pipe\n")
+        self.assertEqual(self.verbena("down").returncode, 0)
+        self.nothing_is_left()
+
     def test_a_capture_beside_the_artifacts(self):
         file = self.home + "/file.pcapng"
         done = self.private("--artifacts", self.kept, "--capture", file, "--", "true")
