@@ -116,6 +116,9 @@ Outcome<control::Done> take_key(const toml::key& key, const toml::node& node, co
 }  // namespace
 
 Outcome<Scenario> parse_scenario(std::string_view text, const std::string& origin) {
+  if (const auto checked = check_keys(text, origin); !checked) {
+    return Failure<control::Error>{checked.error()};
+  }
   const Place place(origin);
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {

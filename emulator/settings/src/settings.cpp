@@ -202,6 +202,9 @@ Outcome<std::string> parse_log_level(std::string_view text) {
 }
 
 Outcome<Settings> parse_toml(std::string_view text, const std::string& origin) {
+  if (const auto checked = check_keys(text, origin); !checked) {
+    return Failure<control::Error>{checked.error()};
+  }
   const toml::parse_result parsed = toml::parse(text);
   const auto at = [&origin](const toml::source_region& where) {
     return origin + ":" + std::to_string(where.begin.line) + ": ";

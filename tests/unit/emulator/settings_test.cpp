@@ -37,6 +37,21 @@ TEST(Settings, ErrorsNameFileLineAndKey) {
   EXPECT_EQ(text("x = [").substr(0, 9), "x.toml:1:");
 }
 
+// The parser calls itself for each part of a key, and 200,000 parts would use up the stack.
+TEST(Settings, AKeyOfVeryManyPartsIsRefused) {
+  const auto text = [](std::string_view toml) { return parse_toml(toml, "x.toml").error().text; };
+  std::string more;
+  for (int i = 0; i < 200'000; ++i) more += ".b";
+  const std::string refused = ": a key of more than 256 parts";
+  EXPECT_EQ(text("\na" + more + " = 1"), "x.toml:2" + refused);
+  EXPECT_EQ(text("[a" + more + "]"), "x.toml:1" + refused);
+  EXPECT_EQ(text("x = {y = 1, a" + more + " = 1}"), "x.toml:1" + refused);
+  EXPECT_EQ(text("x = 'it\\' # '\na" + more + " = 1"), "x.toml:2" + refused);
+  EXPECT_EQ(text("x = \"\\\"\"\na" + more + " = 1"), "x.toml:2" + refused);
+  const std::string taken = text("# a" + more + "\nx = ['" + more + "', \"\\\"" + more + "\"]");
+  EXPECT_TRUE(taken.starts_with("x.toml:2: unknown key")) << taken;
+}
+
 TEST(Settings, TheCommandLineGoesFirst) {
   Settings file;
   file.devices = {"a", "b"};
