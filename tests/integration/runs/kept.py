@@ -39,6 +39,7 @@ class Kept(RunCase):
         self.assertEqual(done.returncode, 3)
         run = self.run_json()
         seed = run["seed"]
+        self.assertLess(seed, 1 << 32)  # a TOML file can hold it
         repeat = run["repeat"]
         self.assertEqual(done.stderr, f"other\n{LINE}\nendverbena: the same again: {repeat}\n")
         self.assertEqual(shlex.split(repeat), ["verbena", "run", "--seed", str(seed), "--private", "--artifacts", self.kept,
