@@ -76,7 +76,9 @@ void say(const char* format, std::va_list arguments) noexcept {
   if (!explains_all()) with_repeats([&](Repeats& all) { verdict = all.note(line); });
   char count[64] = "";
   if (verdict.count >= 10) {
-    std::snprintf(count, sizeof count, " (such a line for the %lluth time)",
+    std::snprintf(count, sizeof count,
+                  verdict.is_mixed ? " (%llu lines of further kinds so far)"
+                                   : " (such a line for the %lluth time)",
                   static_cast<unsigned long long>(verdict.count));
   }
   if (verdict.says) write_line(line, count);
@@ -86,10 +88,11 @@ void say(const char* format, std::va_list arguments) noexcept {
 __attribute__((destructor)) void tell_what_was_left_out() {
   if (!explains()) return;
   with_repeats([](Repeats& all) {
-    all.for_each_left_out([](std::string_view line, std::uint64_t count) {
-      char behind[64];
-      std::snprintf(behind, sizeof behind, " (and %llu more such lines that were left out)",
-                    static_cast<unsigned long long>(count - 1));
+    all.for_each_left_out([](std::string_view line, std::uint64_t count, bool is_mixed) {
+      char behind[96];
+      std::snprintf(behind, sizeof behind, " (and %llu more %s that were left out)",
+                    static_cast<unsigned long long>(count - 1),
+                    is_mixed ? "lines of further kinds" : "such lines");
       write_line(line, count > 1 ? behind : "");
     });
   });

@@ -57,7 +57,7 @@ Repeats::Kind& Repeats::kind_of(std::uint64_t hash) noexcept {
   if (used_ == kKinds) return kinds_.back();
   Kind& fresh = kinds_[used_++];
   fresh = {};
-  fresh.hash = hash;
+  if (used_ < kKinds) fresh.hash = hash;
   return fresh;
 }
 
@@ -71,12 +71,12 @@ Repeats::Verdict Repeats::note(std::string_view line) noexcept {
   if (is_new) *free = whole;
   if (is_new || is_power_of_ten(count)) {
     kind.left_out = 0;
-    return {true, count};
+    return {true, count, kind.is_mixed()};
   }
   ++kind.left_out;
   kind.length = std::min(line.size(), kind.line.size());
   std::memcpy(kind.line.data(), line.data(), kind.length);
-  return {false, count};
+  return {false, count, kind.is_mixed()};
 }
 
 }  // namespace verbena::provider

@@ -19,10 +19,12 @@ std::vector<std::uint64_t> said_of(Repeats& repeats, const std::string& line, in
   return counts;
 }
 
-std::vector<std::pair<std::string, std::uint64_t>> left_out(Repeats& repeats) {
+std::vector<std::pair<std::string, std::uint64_t>> left_out(Repeats& repeats, bool mixed = false) {
   std::vector<std::pair<std::string, std::uint64_t>> all;
-  repeats.for_each_left_out(
-      [&](std::string_view line, std::uint64_t count) { all.emplace_back(line, count); });
+  repeats.for_each_left_out([&](std::string_view line, std::uint64_t count, bool is_mixed) {
+    EXPECT_EQ(is_mixed, mixed) << line;
+    all.emplace_back(line, count);
+  });
   return all;
 }
 
@@ -81,6 +83,9 @@ TEST(Repeats, ManyKinds) {
   std::size_t said = 0;
   for (std::size_t i = 0; i < 5000; ++i) said += repeats.note(line(1000 + i)).says;
   EXPECT_LT(said, 10u);
+  EXPECT_TRUE(repeats.note(line(500)).is_mixed);
+  EXPECT_EQ(left_out(repeats, true).size(), 1u);
+  EXPECT_FALSE(repeats.note(line(0)).is_mixed) << "those that came first are told as before";
 }
 
 }  // namespace

@@ -14,22 +14,26 @@ namespace verbena::provider {
 
 class Repeats {
  public:
-  // Further kinds count as one.
+  // The last one stands for all kinds that come when the others are taken.
   static constexpr std::size_t kKinds = 128;
   static constexpr std::size_t kDifferentOnes = 3;
 
   struct Verdict {
     bool says = true;
     std::uint64_t count = 1;  // lines of this kind, including this one
+    bool is_mixed = false;    // the kind stands for several
   };
   Verdict note(std::string_view line) noexcept;
 
-  // Calls f(the last line that was left out, how many were) for each kind with lines left out.
+  // Calls f(the last line that was left out, how many were, whether they are of several kinds) for
+  // each kind with lines left out.
   template <typename F>
   void for_each_left_out(F&& f) {
     for (std::size_t i = 0; i < used_; ++i) {
       Kind& kind = kinds_[i];
-      if (kind.left_out != 0) f(std::string_view(kind.line.data(), kind.length), kind.left_out);
+      if (kind.left_out != 0) {
+        f(std::string_view(kind.line.data(), kind.length), kind.left_out, kind.is_mixed());
+      }
       kind.left_out = 0;
     }
   }
@@ -39,7 +43,9 @@ class Repeats {
 
  private:
   struct Kind {
-    std::uint64_t hash = 0;
+    bool is_mixed() const noexcept { return hash == 0; }
+
+    std::uint64_t hash = 0;                            // 0 if it stands for several kinds
     std::array<std::uint64_t, kDifferentOnes> said{};  // hashes of whole lines
     std::uint64_t count = 0;
     std::uint64_t left_out = 0;  // since a line of this kind was printed
