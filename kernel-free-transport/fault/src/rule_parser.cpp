@@ -23,6 +23,7 @@ using Text = std::string;
 using Complaint = std::string;
 
 constexpr std::uint64_t kCountMost = 1'000'000'000'000;
+constexpr std::uint64_t kMaxPsn = 0xffffff;
 
 Text quoted(std::string_view text) { return "\"" + Text(text) + "\""; }
 
@@ -138,6 +139,7 @@ Complaint take_psn(std::string_view text, Rule& rule) {
            ": a number or two are wanted, as psn=5 or psn=5-9, counted from the queue pair's first "
            "one, which is 0";
   }
+  if (*to > kMaxPsn) return "psn=" + Text(text) + " can never be: PSNs have 24 bits";
   if (*from > *to) return "psn=" + Text(text) + " can never be: the first is behind the last";
   rule.psn = PsnRange{*from, *to};
   return {};
@@ -194,7 +196,7 @@ Complaint take_qp(std::string_view text, Rule& rule) {
 
 Complaint take_percent(std::string_view text, Rule& rule) {
   const auto number = parse_decimal(text);
-  if (!number || (number->second != "" && number->second != "%")) {
+  if (!number || (!number->second.empty() && number->second != "%")) {
     return "percent=" + Text(text) + ": a share is wanted, as percent=5 or percent=0.1";
   }
   const double ppm = std::round(number->first * 10'000);

@@ -296,6 +296,7 @@ class Refused(Case):
 
     def test_rules(self):
         for rule, said in (("drop opcode=ACK direction=request", "can never be"), ("drop nth=0", "can never be"),
+                           ("drop psn=16777216", "PSNs have 24 bits"), ("drop psn=0-16777216", "PSNs have 24 bits"),
                            ("drop colour=red", "nothing is known of \"colour\""), ("lose", "is not what a rule can do"),
                            ("kill program=a nth=1", "kill happens once"), ("delay=soon", "a time is wanted"), ("nak=rnr opcode=UD_SEND", "nothing else is answered"),
                            ("complete=WR_FLUSH_ERR", "can never be"), ("cut percent=5", "for all packets of a time"),
@@ -317,6 +318,7 @@ class Refused(Case):
                            ("[[rule]]\nnth = 1", "wants an action"), ("\n[[rule]]\naction = \"drop\"\nnth = 0", "toml:2: nth=0"),
                            ("[[rule]]\naction = \"drop\"\nnth = [1]", "a string or a number"), ("[rule", "toml:1"),
                            ("[rule]\naction = \"drop\"", "written as [[rule]]"), ("seed = -1", "seed must be"),
+                           ("a" + ".b" * 200_000 + " = 1", "toml:1: a key of more than 256 parts"),
                            ("[[rule]]\naction = \"drop\"\ncolour = 3", "nothing is known of \"colour\""),
                            ("[[event]]\ndo = \"kill\"", "kill wants program="),
                            ("[[event]]\nat = \"1s\"", "wants something to do"),
