@@ -58,7 +58,9 @@ bool make_link(const std::string& target, const std::string& link) {
 Outcome<Parts> find_parts() {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (error) return fail(error.value(), "cannot find my own place: " + error.message());
+  if (error)
+    return fail(error.value(),
+                "cannot find out where verbena is installed: /proc/self/exe: " + error.message());
   Parts parts;
   parts.bin_dir = self.parent_path().string();
   const fs::path prefix = self.parent_path().parent_path();
