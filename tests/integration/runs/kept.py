@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import json_schema
-from run_case import RunCase
+from run_case import LIMIT, RunCase
 
 PCAPNG = b"\x0a\x0d\x0d\x0a"
 FILES = ["capture.pcapng", "events.jsonl", "explain.log", "run.json", "status.json"]
@@ -158,18 +158,31 @@ class Kept(RunCase):
         os.mkfifo(path)
         return path, f"verbena: nobody reads {path} yet; the capture begins when somebody does\n"
 
+    def captures_into(self, path):
+        """Returns the numbers of the processes that capture into this file."""
+        words = f"verbena\0capture\0{path}\0"
+        found = []
+        for file in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if file.read_text(errors="replace").endswith(words):
+                    found.append(int(file.parent.name))
+            except OSError:
+                pass  # it has ended
+        return found
+
     def test_a_capture_into_a_named_pipe(self):
-        """The capture waits for the reader."""
+        """The capture waits for the reader, and ends with the run if there is none."""
         path, waits = self.named_pipe()
         capture = subprocess.Popen([self.exe, "run", "--private", "--capture", path, "--", "true"], env=self.env, text=True,
                                    stderr=subprocess.PIPE)
-        time.sleep(0.5)
+        self.until(lambda: self.captures_into(path), "no capture begins", LIMIT)
         self.assertIsNone(capture.poll())
         self.assertEqual(pathlib.Path(path).read_bytes()[:4], PCAPNG)
         self.assertEqual((capture.wait(timeout=60), capture.stderr.read()), (0, "0 packets captured, 0 left out\n"))
         capture.stderr.close()
         done = self.private("--capture", path, "--", "true")
         self.assertEqual((done.returncode, done.stderr), (125, waits))
+        self.assertEqual(self.captures_into(path), [])
         self.nothing_is_left()
 
     def test_a_capture_that_nobody_reads_can_be_ended(self):
@@ -179,13 +192,17 @@ class Kept(RunCase):
             for words in (["capture", path], ["run", "--private", "--capture", path, "--", "true"]):
                 with self.subTest(words=words, signal_number=signal_number):
                     waiting = subprocess.Popen([self.exe, *words], env=self.env, text=True, stderr=subprocess.PIPE)
-                    time.sleep(0.5)
+                    if words[0] == "capture":
+                        self.assertEqual(waiting.stderr.readline(), waits)
+                    else:
+                        self.until(lambda: self.captures_into(path), "no capture begins", LIMIT)
                     waiting.send_signal(signal_number)
-                    self.assertNotEqual(waiting.wait(timeout=10), 0)
+                    self.assertNotEqual(waiting.wait(timeout=10), 0)  # long before a run gives up
                     said = waiting.stderr.read()
                     waiting.stderr.close()
                     if words[0] == "capture":
-                        self.assertEqual(said, f"{waits}verbena: cannot write {path}: Broken pipe\n")
+                        self.assertEqual(said, f"verbena: cannot write {path}: Broken pipe\n")
+                    self.until(lambda: not self.captures_into(path), "a capture is left", LIMIT)
         self.assertEqual(self.verbena("down").returncode, 0)
         self.nothing_is_left()
 
