@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The sysfs files from which libibverbs reads GIDs and P_Keys, as the contexts of this process know
-// them (control/device_files.hpp).
+// them (control/device_files.hpp). Any thread.
 #pragma once
 
 namespace verbena::provider {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The user's settings, which come in environment variables.
+// The user's settings, which come in environment variables. Any thread.
 #pragma once
 
 namespace verbena::provider {
