@@ -54,7 +54,7 @@ class Case(KitCase):
 
     def write(self, **files):
         source = self.folder / "source"
-        source.mkdir()
+        source.mkdir(exist_ok=True)
         for name, text in files.items():
             (source / {"cmake": "CMakeLists.txt"}.get(name, f"{name}.cpp")).write_text(textwrap.dedent(text))
         return source
@@ -131,6 +131,18 @@ class AddTest(Case):
         self.refused("verbena_add_test(NAME a COMMAND true PRIVATE REQUIRE_FIRED)",
                      "verbena_add_test(a): REQUIRE_FIRED wants rules: SCENARIO or INJECT")
 
+    def test_values_that_are_empty(self):
+        """Such as a variable that is not set. A test without its faults would pass."""
+        for words, reason in (('INJECT ""', "INJECT without a rule"), ("INJECT", "INJECT without a rule"),
+                              ('SCENARIO ""', "SCENARIO names nothing"), ("ARTIFACTS", "ARTIFACTS names nothing")):
+            with self.subTest(words):
+                self.refused(f"verbena_add_test(NAME a COMMAND true PRIVATE {words})", f"verbena_add_test(a): {reason}")
+
+    def test_times_that_are_none(self):
+        for time in ("abc", "1e3", '""', "$<IF:1,5,6>", "5."):
+            with self.subTest(time):
+                self.refused(f"verbena_add_test(NAME a COMMAND true TIMEOUT {time})", "verbena_add_test(a): TIMEOUT wants seconds")
+
     def test_what_becomes_of_commands(self):
         source = self.write(cmake=textwrap.dedent(self.HEAD) + textwrap.dedent("""
             verbena_add_test(NAME sees COMMAND ibv_devinfo -d verbena0 PRIVATE)
@@ -151,7 +163,8 @@ class AddTest(Case):
             self.assertIn(rule, results["ruled"][1])
 
     def test_words_that_hold_anything(self):
-        """A command of the shell may have semicolons, an empty word stays, and a target's path may have blanks."""
+        """A command of the shell may have semicolons, an empty word stays, a target's path may have blanks, and neither a
+        backslash nor a bracket joins two words."""
         self.build = self.folder / "with blanks"
         self.built(self.write(cmake="""
             cmake_minimum_required(VERSION 3.25)
@@ -160,7 +173,8 @@ class AddTest(Case):
             enable_testing()
             add_executable(small small.cpp)
             verbena_add_test(NAME last COMMAND sh -c "true; exit 3" PRIVATE)
-            verbena_add_test(NAME words COMMAND small "" "a;b" PRIVATE)
+            verbena_add_test(NAME words COMMAND small "" "a;b" "\\\\" "[" "$HOME" "\\"q" "]" "c\\\\" PRIVATE OPTIONS --quiet)
+            verbena_add_test(NAME "two;names" COMMAND small "" PRIVATE ARTIFACTS "kept;here")
             verbena_add_test(NAME pair PAIR "true; '${CMAKE_BINARY_DIR}/small' server" "small client; exit 0" PRIVATE)
             """, small=r"""
             #include <unistd.h>
@@ -174,9 +188,10 @@ class AddTest(Case):
             }
             """))
         results = self.ctest()
-        self.assertEqual({name: passed for name, (passed, _) in results.items()}, {"last": False, "words": True, "pair": True},
-                         results)
-        self.assertIn("<><a;b>", results["words"][1])
+        self.assertEqual({name: passed for name, (passed, _) in results.items()},
+                         {"last": False, "words": True, "two;names": True, "pair": True}, results)
+        self.assertIn("<><a;b><\\><[><$HOME><\"q><]><c\\>", results["words"][1])
+        self.assertTrue((self.build / "kept;here/run.json").is_file())
         self.assertIn("client| <client>", results["pair"][1])
 
 
