@@ -106,20 +106,21 @@ Outcome<TimeNs> parse_seconds(const std::string& text) {
   return static_cast<TimeNs>(std::llround(seconds * 1e9));
 }
 
-// Returns what is wrong with the program that was named, or was not.
-std::string wrong_command(const RunOptions& options) {
+// Returns what is wrong with the program that was named, or was not. Behind "--" its name may begin
+// with a dash.
+std::string wrong_command(const RunOptions& options, bool is_behind_dashes) {
   const std::vector<std::string>& command = options.command;
   if (!options.pair.empty()) {
     if (command.empty()) return {};
     return "run: --pair names both programs; leave out " + command[0];
   }
   if (command.empty()) return "run: name a program, for example: verbena run -- ibv_devinfo";
-  if (command[0][0] != '-') return {};
+  if (is_behind_dashes || command[0][0] != '-') return {};
   return "run: unknown option " + command[0] + "; see verbena run --help";
 }
 
 // Takes over the words that need a check. Returns what is wrong with them; empty: nothing.
-std::string take_words(RunWords& words) {
+std::string take_words(RunWords& words, bool is_behind_dashes) {
   RunOptions& options = words.options;
   options.is_private = !words.privacy.empty();
   if (options.is_private && words.privacy != "true") {
@@ -140,7 +141,7 @@ std::string take_words(RunWords& words) {
   if (options.requires_fired && !options.faults.has_rules()) {
     return "--require-fired is about rules: name some with --inject or --scenario";
   }
-  return wrong_command(options);
+  return wrong_command(options, is_behind_dashes);
 }
 
 void add_options(CLI::App& command, RunWords& words) {
@@ -191,12 +192,13 @@ void add_run(CLI::App& app, Context& context) {
     RunOptions& options = words->options;
     options.words = own_words();
     options.command = command->remaining();
+    const bool is_behind_dashes = options.command.empty();
     if (context.behind_dashes) {
       if (!options.command.empty()) options.command.emplace_back("--");
       options.command.insert(options.command.end(), context.behind_dashes->begin(),
                              context.behind_dashes->end());
     }
-    const std::string wrong = take_words(*words);
+    const std::string wrong = take_words(*words, is_behind_dashes);
     context.exit_code = wrong.empty() ? run(options) : complain(wrong, kRunFailed);
   });
 }

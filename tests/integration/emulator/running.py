@@ -50,6 +50,15 @@ class Running(EmulatorCase):
         self.assertEqual(self.run_in("echo", "--fabric", "-x").stdout, "--fabric -x\n")
         self.assertEqual(self.run_in("--", "echo", "--", "y").stdout, "-- y\n")
 
+    def test_a_program_whose_name_is_like_an_option(self):
+        program = pathlib.Path(self.home, "--show")
+        program.write_text("#!/bin/sh\necho shown\n")
+        program.chmod(0o755)
+        env = dict(self.env, PATH=f"{self.home}:{self.env['PATH']}")
+        self.assertEqual(self.run_in("--", "--show", env=env).stdout, "shown\n")
+        self.assertEqual(self.verbena("run", "--private", "--", "--show", env=env).stdout, "shown\n")
+        self.assertEqual(self.run_in("--", "-x").returncode, 127)
+
     def test_it_ends_after_its_last_user(self):
         program = subprocess.Popen([self.home + "/bin/verbena", "run", "--fabric", self.fabric,
                                     "--", "cat"], env=self.env, stdin=subprocess.PIPE)
