@@ -33,6 +33,11 @@ nlohmann::json signal_in(int exit_code) {
   return name.empty() ? nlohmann::json() : nlohmann::json(name);
 }
 
+// Says why the file cannot be written, as errno tells.
+void complain_of(const std::string& path) {
+  complain("cannot write " + path + ": " + std::strerror(errno));
+}
+
 }  // namespace
 
 Artifacts::Artifacts(const RunOptions& options) : options_(options) {
@@ -93,7 +98,9 @@ int Artifacts::end(RunScene& scene, int exit_code) {
   write_output(scene, "events.jsonl",
                {"events", "--json", "--after", std::to_string(last_before_)});
   if (capture_) capture_->end(scene, exit_code);
-  std::fflush(explanations_.get());
+  if (std::fflush(explanations_.get()) != 0 || std::ferror(explanations_.get()) != 0) {
+    complain(options_.artifacts + "/explain.log is not whole: it could not be written");
+  }
   write_run(scene, exit_code);
   return exit_code;
 }
@@ -110,10 +117,13 @@ void Artifacts::write_output(RunScene& scene, const char* name,
     return;
   }
   const control::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-  if (!file) return;
+  if (!file) return complain_of(path);
   const pid_t pid = start_own_command({std::move(words), scene.dir, file.get(), -1, {}});
-  while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  int status = 0;
+  while (pid > 0 && ::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
+  // The command has said why.
+  if (pid < 0 || status != 0) complain(path + " is not whole");
 }
 
 void Artifacts::write_run(const RunScene& scene, int exit_code) const {
@@ -131,7 +141,7 @@ void Artifacts::write_run(const RunScene& scene, int exit_code) const {
   errno = 0;
   std::ofstream file(path);
   file << run.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n" << std::flush;
-  if (!file) complain("cannot write " + path + ": " + std::strerror(errno));
+  if (!file) complain_of(path);
 }
 
 }  // namespace verbena::cli
