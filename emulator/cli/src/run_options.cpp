@@ -2,16 +2,41 @@
 #include "run_options.hpp"
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 namespace verbena::cli {
 namespace {
+
+// Returns false if JSON cannot hold the text as it is.
+bool is_utf8(const std::string& text) {
+  constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
+  constexpr std::string_view kReplaced = "\xef\xbf\xbd";
+  const std::string written = nlohmann::json(text).dump(-1, ' ', false, kReplace);
+  return written.find(kReplaced) == std::string::npos;
+}
+
+// Returns the text in the form $'...' with every byte that is not plain as an octal number.
+std::string in_octal(const std::string& text) {
+  std::string quoted = "$'";
+  for (const char c : text) {
+    const unsigned byte = static_cast<unsigned char>(c);
+    if (byte >= ' ' && byte < 0x7f && c != '\'' && c != '\\') {
+      quoted += c;
+      continue;
+    }
+    quoted += '\\';
+    for (const int shift : {6, 3, 0}) quoted += static_cast<char>('0' + ((byte >> shift) & 7));
+  }
+  return quoted + "'";
+}
 
 // Returns a word as a shell takes it, between quotes if need be.
 std::string shell_word(const std::string& text) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%";
   if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  if (!is_utf8(text)) return in_octal(text);
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";

@@ -58,6 +58,35 @@ class Kept(RunCase):
         self.assertEqual((again.returncode, self.run_json()["seed"]), (3, seed))
         self.nothing_is_left()
 
+    def test_words_that_are_not_text(self):
+        """JSON cannot hold such a word; the command that repeats the run still has its bytes."""
+        command = ["sh", "-c", 'printf %s "$1" >"$2"; exit 3', "sh", b"a'\xff\\ \n1", self.home + "/said"]
+        done = self.private("--artifacts", self.kept, "--", *command)
+        self.assertEqual(done.returncode, 3)
+        said = pathlib.Path(self.home, "said")
+        self.assertEqual(said.read_bytes(), b"a'\xff\\ \n1")
+        said.unlink()
+        repeat = self.run_json()["repeat"]
+        self.assertTrue(done.stderr.endswith(f"the same again: {repeat}\n"), done.stderr)
+        again = subprocess.run(["bash", "-c", f'verbena() {{ "$VERBENA" "$@"; }}; {repeat}'], env=self.env, check=False)
+        self.assertEqual((again.returncode, said.read_bytes()), (3, b"a'\xff\\ \n1"))
+
+    def test_a_full_disk(self):
+        """Each file that is not whole is named, and the run's exit code stays the program's."""
+        script = 'mount -t tmpfs -o size=8k none "$1" && head -c 1M /dev/zero >"$1/all" 2>/dev/null; shift; exec "$@"'
+        namespace = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-Urm"]
+        if subprocess.run([*namespace, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("this container may not make a mount namespace")
+        os.makedirs(self.kept)
+        program = ["sh", "-c", f"echo '{LINE}' >&2; exit 3"]
+        done = subprocess.run([*namespace, "sh", "-c", script, "sh", self.kept, self.exe, "run", "--private", "--loss", "1%",
+                               "--artifacts", self.kept, "--", *program], env=self.env, text=True, capture_output=True, timeout=LIMIT, check=False)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        for name in ("status.json", "events.jsonl", "explain.log"):
+            self.assertIn(f"verbena: {self.kept}/{name} is not whole", done.stderr)
+        self.assertIn(f"verbena: cannot write {self.kept}/run.json: No space left on device\n", done.stderr)
+        self.nothing_is_left()
+
     def test_whatever_its_end_was(self):
         for program, words, code, name, late in (("kill -SEGV $$", [], 139, "SIGSEGV", False), ("kill -9 $$", [], 137, "SIGKILL", False),
                                                  ("sleep 1000", ["--timeout", "0.3"], 124, None, True), ("true", [], 0, None, False),
