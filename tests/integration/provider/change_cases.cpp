@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A program that clears its environment, or changes its root directory or its user, as servers do
-// once they have opened what they need.
+// A program that clears its environment, or changes its root directory, its user or its network
+// namespace, as servers do once they have opened what they need.
 #include <fcntl.h>
 #include <grp.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -138,6 +142,17 @@ void become_nobody() {
   EXPECT(::setgroups(0, nullptr) == 0 && ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0);
 }
 
+// The new network has the addresses of the old one's loopback, but nobody at them.
+void leave_network() {
+  EXPECT(::unshare(CLONE_NEWNET) == 0);
+  const int fd = ::socket(AF_INET, SOCK_DGRAM, 0);
+  EXPECT(fd >= 0);
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  request.ifr_flags = IFF_UP;
+  EXPECT(::ioctl(fd, SIOCSIFFLAGS, &request) == 0 && ::close(fd) == 0);
+}
+
 // Everything that a program does with an open device works after `change` as it did before.
 void expect_nothing_lost_by(void (*change)()) {
   Loop loop(true);
@@ -162,17 +177,11 @@ void expect_nothing_lost_by(void (*change)()) {
   loop.destroy();
 }
 
-}  // namespace
-
-void clear_environment_first() {
-  EXPECT(::clearenv() == 0);
-  clear_environment_later();
-}
-
-void clear_environment_later() {
+// The device works after `change` as it did before, and so does one that is opened then.
+void expect_more_can_be_opened_after(void (*change)()) {
   Loop loop(true);
   const Port before(loop.context);
-  EXPECT(::clearenv() == 0);
+  change();
   before.expect_same(Port(loop.context));
   exchange(loop);
   ibv_comp_channel* const channel = ibv_create_comp_channel(loop.context);
@@ -183,6 +192,19 @@ void clear_environment_later() {
   another.destroy();
   loop.destroy();
 }
+
+}  // namespace
+
+void clear_environment_first() {
+  EXPECT(::clearenv() == 0);
+  clear_environment_later();
+}
+
+void clear_environment_later() {
+  expect_more_can_be_opened_after([] { EXPECT(::clearenv() == 0); });
+}
+
+void change_network() { expect_more_can_be_opened_after(leave_network); }
 
 void change_root() { expect_nothing_lost_by(leave_root); }
 

@@ -60,6 +60,7 @@ void use_closed_descriptors_again();
 // change_cases.cpp
 void clear_environment_first();
 void clear_environment_later();
+void change_network();
 void change_root();
 void change_root_and_user();
 void change_user();

@@ -440,6 +440,7 @@ const std::vector<Case> kCases = {
     {"leave_a_child", &leave_a_child},
     {"clear_environment_first", &clear_environment_first},
     {"clear_environment_later", &clear_environment_later},
+    {"change_network", &change_network},
     {"change_root", &change_root},
     {"change_root_and_user", &change_root_and_user},
     {"change_user", &change_user},

@@ -168,6 +168,10 @@ class Changes(ProviderCase):
     def test_the_environment_cleared_with_a_device_open(self):
         self.run_case("clear_environment_later")
 
+    def test_another_network(self):
+        for link in ("shm", "udp"):
+            self.run_changed("change_network", link)
+
     def test_another_root(self):
         for link in ("shm", "udp"):
             self.expect_explained(self.run_changed("change_root", link))
@@ -183,7 +187,7 @@ class Changes(ProviderCase):
 
     def run_changed(self, case, link="shm"):
         prefix = [] if os.geteuid() == 0 else ["unshare", "-Ur"]
-        if subprocess.run([*prefix, "true"], check=False, capture_output=True).returncode != 0:
+        if subprocess.run([*prefix, "unshare", "-n", "true"], check=False, capture_output=True).returncode != 0:
             self.skipTest("this container may not make a user namespace")
         done = self.device.run([*prefix, "env", f"VERBENA_LINK={link}", CLIENT, case])
         self.assertEqual(done.returncode, 0, f"{case}, {link}: {done.stdout}{done.stderr}")

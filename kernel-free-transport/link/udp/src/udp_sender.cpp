@@ -46,6 +46,20 @@ void flip_bit(std::span<std::uint8_t> bytes, Damage damage) {
   bytes[bit / 8] = static_cast<std::uint8_t>(bytes[bit / 8] ^ (1u << (bit % 8)));
 }
 
+// Returns a number that no two network namespaces share; 0: unknown. Linux tells it since 5.14.
+std::uint64_t network_of(int fd) {
+  std::uint64_t cookie = 0;
+  socklen_t size = sizeof cookie;
+  return ::getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &size) == 0 ? cookie : 0;
+}
+
+// Returns false only if the kernel says that two sockets are in different network namespaces.
+bool are_in_one_network(int fd, int other) {
+  const std::uint64_t network = network_of(fd);
+  const std::uint64_t other_network = other < 0 ? 0 : network_of(other);
+  return network == other_network || network == 0 || other_network == 0;
+}
+
 }  // namespace
 
 // The control messages of one send: segment size, traffic class, hop limit, flow label.
@@ -403,13 +417,17 @@ UdpSender::Socket* UdpSender::open_in(Pool& pool, Socket& wanted, bool has_grh) 
   return other == pool.end() ? nullptr : &*other;
 }
 
-// Returns 0 or an errno.
+// Returns 0 or an errno. A program may have entered another network namespace. What it opens there
+// does not reach its peers, even if the namespace has the same address.
 int UdpSender::open_socket(Outlet& outlet, bool has_grh) noexcept {
   const Uncancelled uncancelled;
   const int saved = errno;
   const auto opened = open_sending_socket(local_, options_, has_grh, outlet.which);
+  const bool is_usable = opened && are_in_one_network(opened->fd, sockets_[1].front().fd.read());
+  if (opened && !is_usable) ::close(opened->fd);
   errno = saved;
   if (!opened) return opened.error();
+  if (!is_usable) return ENETUNREACH;
   outlet.take(*opened);
   return 0;
 }

@@ -3,7 +3,11 @@
 #pragma once
 
 #include <netinet/udp.h>
+#include <sys/socket.h>
 
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
 #ifndef UDP_NO_CHECK6_RX
 #define UDP_NO_CHECK6_RX 102
 #endif
