@@ -36,7 +36,9 @@ memory::Registry& Device::make_memory(const DeviceOptions& options) {
       options.max_regions, random_.next());
 }
 
-Device::~Device() {
+Device::~Device() { destroy_left(); }
+
+void Device::destroy_left() {
   std::vector<qp::QueuePair*> left;
   table_.for_each([&](qp::QueuePair& qp) { left.push_back(&qp); });
   for (qp::QueuePair* qp : left) destroy_qp(qp);

@@ -270,6 +270,7 @@ std::string next_event(Member& m, Words& words) {
 std::string carry_out(Member& m, const std::string& verb, Words& words) {
   if (verb == "domain") return open_domain(m, words);
   if (verb == "close_domain") return must_be_zero(ibv_close_xrcd(m.domain)), "";
+  if (verb == "close_device") return must_be_zero(ibv_close_device(m.context)), "";
   if (verb == "srq") return make_srq(m, words);
   if (verb == "destroy_srq") return must_be_zero(ibv_destroy_srq(m.srq)), "";
   if (verb == "receiver") return make_qp(m, IBV_QPT_XRC_RECV);

@@ -318,6 +318,21 @@ class XrcTest(unittest.TestCase):
         sender.do("send", other.srq, "gone")
         self.completes(sender, RETRY_EXCEEDED)
 
+    def test_a_device_that_is_closed_first_takes_its_receiver_along(self):
+        """The program closes its device without destroying what it has made there."""
+        for has_another_handle in (False, True):
+            receiver, owners, sender = self.four()
+            if has_another_handle:
+                owners[1].do("open_qp", receiver.number)
+            sender.do("send", owners[1].srq, "one")
+            self.completes(sender)
+            self.receives(owners[1], "one", receiver)
+            receiver.do("close_device")
+            receiver.end()
+            self.assertEqual(receiver.process.returncode, 0)
+            sender.do("send", owners[1].srq, "gone")
+            self.completes(sender, RETRY_EXCEEDED)
+
     def test_a_handle_dies_with_its_process(self):
         receiver, owners, sender = self.four()
         owners[1].do("open_qp", receiver.number)

@@ -67,6 +67,9 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   // `options` is ignored.
   qp::QueuePair* create_qp(qp::QueuePairOptions options);
   void destroy_qp(qp::QueuePair* qp);
+  // Destroys the queue pairs that are left. Its owner calls this at the end, while everything that
+  // the event sink calls is still there.
+  void destroy_left();
   void add_slot(std::uint32_t slot);
   std::optional<qp::Refused> modify_qp(qp::QueuePair& qp, const qp::Attributes& wanted,
                                        std::uint32_t mask, TimeNs now);
