@@ -6,11 +6,13 @@ of either side at every step and of the emulator. No test opens a device: queue 
 """
 
 import errno
+import fcntl
 import os
 import random
 import select
 import signal
 import subprocess
+import termios
 import threading
 import time
 import unittest
@@ -375,6 +377,18 @@ class CmTest(RdmaCmCase):
         subprocess.run([binary("verbena"), "port", "verbena0", "down"], check=True)
         event = channel.expect(MULTICAST_ERROR)
         self.assertEqual((event.id, event.uid, event.status), (membership, 9, -errno.ENETRESET))
+
+    def test_requests_that_every_file_answers(self):
+        channel = self.channel()
+        os.set_blocking(channel.fd, False)  # an ioctl
+        self.assertFalse(os.get_blocking(channel.fd))
+        with self.assertRaises(BlockingIOError):
+            channel.event()
+        for request, is_inheritable in ((termios.FIONCLEX, True), (termios.FIOCLEX, False)):
+            fcntl.ioctl(channel.fd, request)
+            self.assertEqual(os.get_inheritable(channel.fd), is_inheritable)
+        with self.assertRaisesRegex(OSError, "Inappropriate ioctl"):
+            fcntl.ioctl(channel.fd, termios.TIOCGWINSZ)
 
     def test_the_emulator_is_killed(self):
         channel = self.channel()

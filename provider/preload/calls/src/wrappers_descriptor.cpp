@@ -48,9 +48,15 @@ std::optional<Node> checked_node(int fd) {
   return node;
 }
 
+// Returns whether the kernel answers this request for every file, whatever its driver is.
+bool is_for_every_file(unsigned long request) {
+  return request == FIONBIO || request == FIOASYNC || request == FIOCLEX || request == FIONCLEX;
+}
+
 // Asks the kernel about every descriptor, since RDMA requests are rare and a node may have come by
 // execve.
 std::optional<Node> node_for_ioctl(int fd, unsigned long request) {
+  if (is_for_every_file(request)) return std::nullopt;
   if (((request >> 8) & 0xff) == kRdmaIoctlMagic && !Section::is_inside()) return node_of_fd(fd);
   return checked_node(fd);
 }
