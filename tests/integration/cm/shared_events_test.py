@@ -345,10 +345,19 @@ class SharedEventsTest(RdmaCmCase):
         self.daemon.wait()
         self.assertEqual(channel.event().uid, 1)
         self.assertTrue(self.is_readable(channel), "its end is to be noticed")
-        for _ in range(2):
-            with self.assertRaises(OSError) as ended:
-                channel.event()
-            self.assertEqual(ended.exception.errno, errno.EIO)
+        with select.epoll() as waiting:
+            waiting.register(channel.fd, select.EPOLLIN)
+            for _ in range(2):
+                with self.assertRaises(OSError) as ended:
+                    channel.event()
+                self.assertEqual(ended.exception.errno, errno.EIO)
+                self.assertFalse(self.is_readable(channel), "a program that waits is to sleep")
+                self.assertEqual(waiting.poll(0), [])
+        self.assertFalse(os.get_blocking(channel.fd) or os.get_inheritable(channel.fd))
+        os.set_blocking(channel.fd, True)
+        with self.assertRaises(OSError) as ended:
+            channel.event()
+        self.assertEqual(ended.exception.errno, errno.EIO)
         self.assertEqual(channel.destroy(id_), 0)
 
 
