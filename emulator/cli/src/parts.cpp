@@ -102,6 +102,8 @@ Outcome<Parts> nameable(const Parts& parts) {
 }
 
 Outcome<Environment> device_environment(const Parts& parts, const std::string& runtime_dir) {
+  const auto checked = control::check_is_absolute(runtime_dir);
+  if (!checked) return Failure<control::Error>{checked.error()};
   if (::access(parts.preload().c_str(), R_OK) != 0) {
     const int code = errno;
     return fail(code, parts.preload() + ": " + std::strerror(code) +

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include "verbena/control/runtime_dir.hpp"
@@ -89,14 +90,14 @@ void check_engines(Findings& findings) {
       "set it to such a number, or unset it");
 }
 
+void check_log(Findings& findings) {
+  const auto reason = why_no_explanations();
+  if (reason) findings.fault(*reason, "set it to one of these, or unset it");
+}
+
 void check_own_variables(Findings& findings) {
-  const char* dir = std::getenv("VERBENA_RUNTIME_DIR");
-  if (dir != nullptr && *dir != '/') {
-    findings.fault("VERBENA_RUNTIME_DIR=" + std::string(dir) + " is no absolute path: ignored, " +
-                       control::runtime_dir_path() + " is used",
-                   "begin it with a slash, or unset it");
-  }
   check_link(findings);
+  check_log(findings);
   check_engines(findings);
   const char* failures = std::getenv("VERBENA_FAIL");
   if (failures != nullptr && *failures != '\0') {
@@ -107,6 +108,13 @@ void check_own_variables(Findings& findings) {
 }
 
 }  // namespace
+
+std::optional<std::string> why_no_explanations() {
+  const char* text = std::getenv("VERBENA_LOG");
+  if (text == nullptr || *text == '\0' || std::strstr(text, "explain") != nullptr) return {};
+  return "VERBENA_LOG=" + std::string(text) +
+         " is neither explain nor explain-all: nothing is explained";
+}
 
 void check_shell(Findings& findings, const Parts& parts, int private_abi) {
   const int before = findings.faults();

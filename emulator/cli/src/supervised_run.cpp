@@ -19,6 +19,7 @@
 #include "run_capture.hpp"
 #include "run_faults.hpp"
 #include "run_part.hpp"
+#include "shell_check.hpp"
 #include "side_output.hpp"
 #include "silent_emulator.hpp"
 #include "time_limit.hpp"
@@ -199,6 +200,7 @@ void set_program_environment(const RunOptions& options, const settings::Settings
   if (!options.command.empty() && why_no_preload(options.command[0])) leave_out_preload();
   if (options.quiet || !settings.explain.value_or(true)) return;
   ::setenv("VERBENA_LOG", "explain", 0);
+  if (const auto reason = why_no_explanations()) complain(*reason);
   if (options.command.empty()) return;
   if (const auto reason = why_no_device(options.command[0])) complain(*reason);
 }

@@ -11,12 +11,10 @@
 namespace verbena::control {
 
 std::string runtime_dir_path(const char* (*look_up)(const char* name)) {
-  const auto directory = [&](const char* name) {
-    const char* const value = look_up(name);
-    return value != nullptr && *value == '/' ? value : nullptr;
-  };
-  if (const char* dir = directory("VERBENA_RUNTIME_DIR")) return dir;
-  if (const char* dir = directory("XDG_RUNTIME_DIR")) return std::string(dir) + "/verbena";
+  const char* const own = look_up("VERBENA_RUNTIME_DIR");
+  if (own != nullptr && *own != '\0') return own;
+  const char* const common = look_up("XDG_RUNTIME_DIR");
+  if (common != nullptr && *common == '/') return std::string(common) + "/verbena";
   return "/tmp/verbena-" + std::to_string(::geteuid());
 }
 
@@ -24,7 +22,13 @@ std::string runtime_dir_path() {
   return runtime_dir_path([](const char* name) -> const char* { return ::secure_getenv(name); });
 }
 
+Outcome<Done> check_is_absolute(const std::string& dir) {
+  if (dir.starts_with('/')) return Done{};
+  return fail(EINVAL, "VERBENA_RUNTIME_DIR=" + dir + " is no absolute path");
+}
+
 Outcome<Done> check_runtime_dir(const std::string& dir) {
+  if (auto checked = check_is_absolute(dir); !checked) return checked;
   struct stat st {};
   if (::lstat(dir.c_str(), &st) != 0) {
     const int code = errno;
@@ -48,6 +52,7 @@ Outcome<Done> check_runtime_dir(const std::string& dir) {
 }
 
 Outcome<Done> make_runtime_dir(const std::string& dir) {
+  if (auto checked = check_is_absolute(dir); !checked) return checked;
   if (::mkdir(dir.c_str(), 0700) == 0) {
     // The umask may have removed bits that are needed.
     (void)::chmod(dir.c_str(), 0700);

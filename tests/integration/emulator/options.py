@@ -64,6 +64,7 @@ class Options(EmulatorCase):
             done = self.verbena("doctor", *words)
             self.assertIn(f"UDP port 4791 of {self.address} is free", done.stdout)
         for words, told in ((["--roce", "192.0.2.77"], "192.0.2.77 is not an address of this host"),
+                            (["--roce", "127.255.255.255"], "127.255.255.255 is a broadcast address"),
                             (["--device", "a/b"], 'device name "a/b"'),
                             (["--log-level", "loud"], 'log level "loud"')):
             done = self.verbena("doctor", *words)
@@ -161,6 +162,25 @@ class Options(EmulatorCase):
             self.assertEqual(json.loads(self.verbena(*SHOW, env=env).stdout)["runtime_dir"], self.home + "/verbena")
         finally:
             self.verbena("down", env=env)
+
+    def test_a_runtime_directory_that_depends_on_where_one_is(self):
+        """It is refused. Another emulator than the wanted one must not answer, let alone end."""
+        self.up()
+        env = dict(self.env, VERBENA_RUNTIME_DIR="other", XDG_RUNTIME_DIR=self.home)
+        told = "verbena: VERBENA_RUNTIME_DIR=other(/private-x)? is no absolute path\n"
+        for words, code in ((["down"], 1), (["up"], 1), (["status"], 1), (["env"], 1), (["run", "--", "true"], 125),
+                            (["run", "--private", "--", "true"], 125), (["status", "--private", "x"], 1)):
+            done = self.verbena(*words, env=env, cwd=self.home)
+            self.assertEqual(done.returncode, code, words)
+            self.assertRegex(done.stderr, f"^{told}$", words)
+        self.assertFalse(os.path.exists(self.home + "/other"))
+        self.assertEqual(self.status()["runtime_dir"], self.dir)
+
+    def test_a_log_that_is_misspelt(self):
+        for log, told in (("EXPLAIN", True), ("", False), ("explain-all", False)):
+            done = self.verbena("run", "--fabric", self.fabric, "--", "true", env=dict(self.env, VERBENA_LOG=log))
+            self.assertEqual((done.returncode, done.stderr), (0, "verbena: VERBENA_LOG=EXPLAIN is neither explain nor "
+                                                              "explain-all: nothing is explained\n" if told else ""))
 
     def test_fail_in_the_environment_of_the_program(self):
         done = self.verbena("run", "--fabric", self.fabric, "--fail", "ibv_reg_mr=ENOMEM@3", "--fail", "ibv_create_qp=EIO",

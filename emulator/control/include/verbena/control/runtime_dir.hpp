@@ -17,7 +17,12 @@ std::string runtime_dir_path(const char* (*look_up)(const char* name));
 // lead it to a directory.
 std::string runtime_dir_path();
 
-// Checks owner and mode. ENOENT if there is no directory, which means that no emulator runs.
+// Refuses a relative path. By such a path a program that changes its working directory would reach
+// another emulator, or none.
+Outcome<Done> check_is_absolute(const std::string& dir);
+
+// Checks that the name is absolute, and owner and mode. ENOENT if there is no directory, which
+// means that no emulator runs.
 Outcome<Done> check_runtime_dir(const std::string& dir);
 
 // Makes the directory (0700) if it does not exist, then checks it.
