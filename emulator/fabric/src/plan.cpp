@@ -41,6 +41,11 @@ bool is_in_loopback_net(const IpAddress& address) {
   return address.is_v4() && address.v4_host_order() >> 24 == 127;
 }
 
+// To these, no reliable connection can send. Older kernels broadcast to the first one as well.
+bool is_broadcast_of_loopback(const IpAddress& address) {
+  return address == IpAddress::v4(0x7f000000) || address == IpAddress::v4(0x7fffffff);
+}
+
 // Returns `count` addresses for the InfiniBand ports, in the order of their LIDs.
 Outcome<std::vector<IpAddress>> fabric_addresses(const settings::FabricRange& range,
                                                  const Host& host, std::size_t count) {
@@ -160,6 +165,11 @@ Outcome<std::vector<DeviceInfo>> plan_devices(const settings::Settings& settings
     if (is_in_loopback_net(address) && !(on && on->is_up)) {
       return fail(ENETDOWN, "the loopback interface is down, which " + address.to_string() +
                                 " belongs to; bring lo up, as root: ip link set lo up");
+    }
+    if (is_broadcast_of_loopback(address)) {
+      return fail(EADDRNOTAVAIL, address.to_string() +
+                                     " is a broadcast address of the loopback interface; take "
+                                     "another one");
     }
     if (!on) {
       return fail(EADDRNOTAVAIL,

@@ -198,6 +198,10 @@ TEST(Plan, WhatCannotBeIsSaid) {
   settings::Settings wishes;
   wishes.roce = {ip("192.0.2.1")};
   EXPECT_NE(refusal(wishes).find("192.0.2.1 is not an address of this host"), std::string::npos);
+  for (const char* address : {"127.0.0.0", "127.255.255.255"}) {
+    wishes.roce = {ip(address)};
+    EXPECT_NE(refusal(wishes).find("a broadcast address of the loopback"), std::string::npos);
+  }
   wishes = {};
   wishes.fabric = *settings::parse_fabric("172.16.0.0/24");
   EXPECT_NE(refusal(wishes).find("0 usable address(es) in fabric 172.16.0.0/24"),
