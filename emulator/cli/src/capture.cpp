@@ -173,7 +173,9 @@ int CaptureRun::run(Context& context) {
   if (!is_ended_) write_the_rest();
   const auto packets = static_cast<unsigned long long>(recorder_.packets());
   const auto dropped = static_cast<unsigned long long>(recorder_.dropped());
-  std::fprintf(stderr, "%llu packets captured, %llu left out\n", packets, dropped);
+  // Nobody counts what comes after a failure.
+  std::fprintf(stderr, "%llu packets captured, %s%llu left out\n", packets,
+               failure_.empty() ? "" : "at least ", dropped);
   const nlohmann::ordered_json members{
       {"file", file_name_}, {"packets", packets}, {"left_out", dropped}};
   if (failure_.empty()) {
