@@ -11,7 +11,7 @@
 #     ARTIFACTS directory  keeps counters, packets and explanations of the run
 #     OPTIONS option...    passes any other options to `verbena run`
 #
-# If the first word of a command is a target that was defined before, it stands for its program. A shell runs the
+# If the first word of a command is an executable that was defined before, it stands for its program. A shell runs the
 # commands of PAIR.
 #
 # The target Verbena::gtest provides the header verbena/gtest.hpp.
@@ -95,11 +95,17 @@ function(_verbena_check)
   endif()
 endfunction()
 
-# Replaces a target at the beginning of the command by its program's path, between `quotes`.
+# Replaces an executable target at the beginning of the command by its program's path, between `quotes`.
 function(_verbena_command_of out command quotes)
   if(command MATCHES "^([^ ]+)(.*)$")
-    if(TARGET "${CMAKE_MATCH_1}")
-      set(command "${quotes}$<TARGET_FILE:${CMAKE_MATCH_1}>${quotes}${CMAKE_MATCH_2}")
+    set(target "${CMAKE_MATCH_1}")
+    set(arguments "${CMAKE_MATCH_2}")
+    set(type "")
+    if(TARGET "${target}")
+      get_target_property(type "${target}" TYPE)
+    endif()
+    if(type STREQUAL "EXECUTABLE")
+      set(command "${quotes}$<TARGET_FILE:${target}>${quotes}${arguments}")
     endif()
   endif()
   set(${out} "${command}" PARENT_SCOPE)

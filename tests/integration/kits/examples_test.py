@@ -172,6 +172,7 @@ class AddTest(Case):
             find_package(Verbena REQUIRED)
             enable_testing()
             add_executable(small small.cpp)
+            add_custom_target(sh)
             verbena_add_test(NAME last COMMAND sh -c "true; exit 3" PRIVATE)
             verbena_add_test(NAME words COMMAND small "" "a;b" "\\\\" "[" "$HOME" "\\"q" "]" "c\\\\" PRIVATE OPTIONS --quiet)
             verbena_add_test(NAME "two;names" COMMAND small "" PRIVATE ARTIFACTS "kept;here")
