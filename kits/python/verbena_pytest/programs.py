@@ -2,6 +2,7 @@
 """Programs that a test starts. Each has a session of its own, writes to files, and is ended with its process group."""
 
 import dataclasses
+import math
 import os
 import pathlib
 import re
@@ -119,21 +120,22 @@ class Running:
         return self.returncode is None
 
     def _ends_within(self, seconds):
-        end = time.monotonic() + seconds
+        end = time.monotonic() + (math.inf if seconds is None else seconds)
         while self.is_running and time.monotonic() < end:
             time.sleep(LOOK_EVERY)
         return not self.is_running
 
     def wait(self, timeout=60):
-        """Waits until the program ends, and returns its result. After `timeout` seconds ends it and raises
+        """Waits until the program ends, and returns its result. After `timeout` seconds (None: never) ends it and raises
         ProgramFailed."""
         if not self._ends_within(timeout):
             raise self._failed(f"has not ended within {timeout} s: ")
         return self.finished()
 
     def wait_for_output(self, text, timeout=60):
-        """Waits until the program has printed `text`. Raises ProgramFailed if it ends first, or after `timeout` seconds."""
-        end = time.monotonic() + timeout
+        """Waits until the program has printed `text`. Raises ProgramFailed if it ends first, or after `timeout` seconds
+        (None: never)."""
+        end = time.monotonic() + (math.inf if timeout is None else timeout)
         while True:
             ended = not self.is_running
             if text in self.stdout or text in self.stderr:

@@ -95,7 +95,7 @@ class Fixture(Case):
             import verbena_pytest
 
             def test_a_program(verbena):
-                assert "verbena0" in verbena.run(["ibv_devices"]).stdout
+                assert "verbena0" in verbena.run(["ibv_devices"], timeout=None).stdout
                 done = verbena.run("echo out; echo err >&2; exit 3", check=False)
                 assert (done.returncode, done.stdout, done.stderr, done.ok) == (3, "out\\n", "err\\n", False)
 
