@@ -27,7 +27,7 @@ constexpr std::uint32_t kRejected = 8;
 template <typename T>
 T start_of(Bytes bytes) {
   T value{};
-  std::memcpy(&value, bytes.data(), std::min(bytes.size(), sizeof value));
+  if (!bytes.empty()) std::memcpy(&value, bytes.data(), std::min(bytes.size(), sizeof value));
   return value;
 }
 
