@@ -99,6 +99,17 @@ ssize_t late(ssize_t done) {
   return done;
 }
 
+// Delays the EIO of a channel whose emulator is gone. Such a channel stays readable, so that
+// whoever waits learns of the end. A thread that ignores the error, such as those of rsockets, asks
+// again and again, and would never rest. The delay may be cancelled, as above.
+ssize_t rested(ssize_t done) {
+  constexpr timespec kRest{0, 20'000'000};
+  if (done >= 0 || errno != EIO) return done;
+  ::nanosleep(&kRest, nullptr);
+  errno = EIO;
+  return done;
+}
+
 std::optional<ssize_t> known(int fd, const void* bytes, size_t size) {
   Section section;
   try {
@@ -115,7 +126,7 @@ ssize_t write_node(int fd, const Node& node, const void* bytes, size_t size) {
   const ssize_t done = in_section([&] { return node.node_class->write(fd, node, bytes, size); });
   if (!may_sleep) return done;
   const bool must_sleep = done < 0 && errno == EAGAIN;
-  return late(must_sleep ? write_awaiting(fd, node, bytes, size) : done);
+  return rested(late(must_sleep ? write_awaiting(fd, node, bytes, size) : done));
 }
 
 // The plugin's function. One plugin is loaded into a process.

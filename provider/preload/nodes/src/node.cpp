@@ -15,11 +15,9 @@
 #include <cstdio>
 
 #include "real/fd_table.hpp"
-#include "real/real.hpp"
 #include "real/section.hpp"
 #include "real/trace.hpp"
 #include "verbena/control/device_info.hpp"
-#include "verbena/control/unique_fd.hpp"
 
 namespace verbena::preload {
 namespace {
@@ -116,32 +114,6 @@ int open_node(const std::string& name, int flags) {
   }
   fd_table::mark(fd, fd_table::Kind::kNode, identity);
   return fd;
-}
-
-// A socket for datagrams that is connected to itself takes none from others.
-void silence(int fd) {
-  const std::optional<Node> node = node_of_fd(fd);
-  if (!node) return;
-  const std::string own_name = mark_for(std::string(node->node_class->prefix));
-  sockaddr_un own{};
-  own.sun_family = AF_UNIX;
-  own_name.copy(own.sun_path + 1, sizeof own.sun_path - 1);
-  const auto* const address = reinterpret_cast<const sockaddr*>(&own);
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + own_name.size());
-  const control::UniqueFd silent(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!silent || ::bind(silent.get(), address, size) != 0 ||
-      ::connect(silent.get(), address, size) != 0) {
-    return;
-  }
-  const bool ends_at_exec = (real::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0;
-  (void)real::fcntl(silent.get(), F_SETFL, real::fcntl(fd, F_GETFL));
-  if (real::dup3(silent.get(), fd, ends_at_exec ? O_CLOEXEC : 0) == fd) notice(fd);
-}
-
-bool is_silent(int fd) {
-  int type = 0;
-  socklen_t size = sizeof type;
-  return ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_DGRAM;
 }
 
 bool any_class_awaits(const void* bytes, std::size_t size) {

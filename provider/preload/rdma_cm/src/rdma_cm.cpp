@@ -66,22 +66,18 @@ int open_rdma_cm(const std::string&, const std::string& own_name, int flags) {
   return channel.release();
 }
 
-// Takes one message off the channel. Returns 0 or an errno: EAGAIN if there is no message, EIO if
-// the emulator is gone. The program learns of the end once by poll(), and then by each call.
+// Takes one message off the channel. Returns 0 or an errno, EAGAIN if there is no message.
 int take_announcement(int fd) {
   std::array<std::uint8_t, 64> message;
   const ssize_t n = ::recv(fd, message.data(), message.size(), MSG_DONTWAIT);
   if (n > 0) return 0;
-  const int error = errno;
-  if (n < 0) return error == EAGAIN && is_silent(fd) ? EIO : error;
-  silence(fd);
-  return EIO;
+  return n == 0 ? EIO : errno;  // EIO: the emulator is gone
 }
 
 // Returns whether the emulator of this channel is gone. Its last messages may still be there.
 bool is_over(int fd) {
   pollfd channel{fd, 0, 0};
-  return is_silent(fd) || (::poll(&channel, 1, 0) == 1 && (channel.revents & POLLHUP) != 0);
+  return ::poll(&channel, 1, 0) == 1 && (channel.revents & POLLHUP) != 0;
 }
 
 // Answers for an emulator that is gone, and its IDs and memberships with it: 0 events were

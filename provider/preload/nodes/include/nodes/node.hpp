@@ -77,13 +77,6 @@ void notice(int fd);
 // Opens a node and notes the descriptor. Keeps errno on success.
 int open_node(const std::string& name, int flags);
 
-// Puts a node to which no message comes in the place of one whose emulator is gone. The latter is
-// readable for ever, so a program that waits for messages would never sleep again. Does nothing if
-// no descriptor is left. Is called inside a Section.
-void silence(int fd);
-// Returns whether silence() was called for the descriptor or the one that it is a copy of.
-bool is_silent(int fd);
-
 // Returns whether a write of these bytes to a node of any class would sleep.
 bool any_class_awaits(const void* bytes, std::size_t size);
 
