@@ -410,8 +410,10 @@ UdpSender::Socket* UdpSender::socket_for(Qpn flow, bool has_grh) noexcept {
 UdpSender::Socket* UdpSender::open_in(Pool& pool, Socket& wanted, bool has_grh) noexcept {
   const Guard guard(open_lock_);
   if (wanted.fd.read() >= 0) return &wanted;
-  if (may_open_ && open_socket(wanted, has_grh) == 0) return &wanted;
-  // No descriptor is left, so a socket that is open is shared.
+  const int error = may_open_ ? open_socket(wanted, has_grh) : ENETUNREACH;
+  if (error == 0) return &wanted;
+  may_open_ = may_open_ && error != ENETUNREACH;
+  // No descriptor is left, or the program has left the network. A socket that is open is shared.
   const auto is_open = [](const Socket& s) { return s.fd.read() >= 0; };
   const auto other = std::find_if(pool.begin(), pool.end(), is_open);
   return other == pool.end() ? nullptr : &*other;
