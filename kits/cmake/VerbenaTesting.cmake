@@ -16,6 +16,9 @@
 #
 # The target Verbena::gtest provides the header verbena/gtest.hpp.
 
+# Whatever policies the project has chosen.
+cmake_policy(VERSION 3.18)
+
 # Appends one word to the code of a command, whatever the word contains. CMake's lists would split it at a semicolon, and
 # join it with the next word at a backslash or an open bracket.
 function(_verbena_append out word)
@@ -132,9 +135,11 @@ function(verbena_add_test)
       set(keyword "")
     elseif(word IN_LIST singles OR word IN_LIST lists)
       set(keyword "${word}")
-      set(T_${keyword} "")
-      set(T_${keyword}_0 "")
-      set(T_${keyword}_COUNT 0)
+      if(NOT DEFINED T_${keyword})
+        set(T_${keyword} "")
+        set(T_${keyword}_0 "")
+        set(T_${keyword}_COUNT 0)
+      endif()
     elseif(keyword IN_LIST singles)
       set(T_${keyword} "${word}")
       set(keyword "")

@@ -151,7 +151,8 @@ class AddTest(Case):
             verbena_add_test(NAME late COMMAND sleep 1000 PRIVATE TIMEOUT 1)
             verbena_add_test(NAME soon COMMAND sleep 1000 PRIVATE TIMEOUT 0.5)
             verbena_add_test(NAME kept COMMAND ibv_devinfo PRIVATE ARTIFACTS kept)
-            verbena_add_test(NAME ruled COMMAND sh -c "verbena status" PRIVATE INJECT "drop opcode=SEND nth=9" "duplicate nth=7")
+            verbena_add_test(NAME ruled COMMAND sh -c "verbena status" PRIVATE INJECT "drop opcode=SEND nth=9" "duplicate nth=7"
+              INJECT "drop nth=8")
             """))
         configured = self.configure(source)
         self.assertEqual(configured.returncode, 0, configured.stderr)
@@ -159,8 +160,19 @@ class AddTest(Case):
         self.assertEqual({name: passed for name, (passed, _) in results.items()},
                          {"sees": True, "named": True, "fails": False, "late": False, "soon": False, "kept": True, "ruled": True}, results)
         self.assertTrue((self.build / "kept/run.json").is_file())
-        for rule in ("drop opcode=SEND nth=9", "duplicate nth=7"):
+        for rule in ("drop opcode=SEND nth=9", "duplicate nth=7", "drop nth=8"):
             self.assertIn(rule, results["ruled"][1])
+
+    def test_a_project_with_old_policies(self):
+        source = self.write(cmake="""
+            cmake_minimum_required(VERSION 3.0)
+            project(small NONE)
+            find_package(Verbena REQUIRED)
+            enable_testing()
+            verbena_add_test(NAME old COMMAND true PRIVATE)
+            """)
+        configured = self.configure(source)
+        self.assertEqual(configured.returncode, 0, configured.stderr)
 
     def test_words_that_hold_anything(self):
         """A command of the shell may have semicolons, an empty word stays, a target's path may have blanks, and neither a
