@@ -53,6 +53,16 @@ class Devices(unittest.TestCase):
         self.assertEqual(done.stderr, "verbena: the server is at work and listens nowhere that can be seen; the client is started "
                          "all the same\n")
 
+    def test_a_program_without_an_emulator_is_told_why_it_has_no_device(self):
+        library = {"LD_PRELOAD": run_case.BUILD + "/lib/libverbena-preload.so", "RDMAV_DRIVERS": run_case.BUILD + "/lib/libverbena"}
+        with tempfile.TemporaryDirectory(prefix="verbena-test-") as home:
+            for where, told in ((home, f"no emulator is running in {home}; start one with: verbena up"),
+                                (home + "/no", f"runtime directory {home}/no: No such file or directory"),
+                                ("other", "VERBENA_RUNTIME_DIR=other is no absolute path")):
+                env = {**library, "PATH": "/usr/bin:/bin", "VERBENA_RUNTIME_DIR": where, "VERBENA_LOG": "explain"}
+                done = subprocess.run(["ibv_devices"], env=env, text=True, capture_output=True, timeout=run_case.LIMIT, check=False)
+                self.assertRegex(done.stderr, rf"^verbena: ibv_devices\[\d+\]: no emulated device for this program: {told}\n")
+
     def test_programs_that_hang(self):
         """When the time is up, the run says and keeps what its programs wait for, and leaves out other programs."""
         verbena = run_case.BUILD + "/bin/verbena"

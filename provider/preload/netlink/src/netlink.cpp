@@ -197,7 +197,10 @@ int open_socket(int type) {
   const int code = errno;
   section.set_errno(code);
   if (code != EPROTONOSUPPORT) return -1;
-  if (!connect_to_emulator()) return -1;
+  if (!connect_to_emulator()) {
+    explain_absence(errno);
+    return -1;
+  }
   const int stand_in = real::socket(AF_NETLINK, type, kStandInProtocol);
   if (stand_in < 0) {
     section.set_errno(errno);

@@ -112,6 +112,8 @@ void explain_refused_command(const control::Error& error) {
   explain(refusals_left, "rdma_cm", error);
 }
 
+void explain_absence(int code) { explain(unreachable(code).error); }
+
 void explain_unreachable(const std::string& node) {
   const int saved = errno;
   explain({saved, node + " cannot be opened: " + unreachable(ENOENT).error.text +

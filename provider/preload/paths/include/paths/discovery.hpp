@@ -47,6 +47,9 @@ NamedCounters list_counters(const std::string& device);
 bool explains_refused_commands();
 void explain_refused_command(const control::Error& error);
 
+// Explains, once, why the program finds no device: connect_to_emulator failed with this errno.
+void explain_absence(int code);
+
 // Explains, once, why a node that the process has seen cannot be opened. Keeps errno.
 void explain_unreachable(const std::string& node);
 
