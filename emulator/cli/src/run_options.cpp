@@ -16,19 +16,20 @@ bool is_utf8(const std::string& text) {
   return written.find(kReplaced) == std::string::npos;
 }
 
-// Returns the text in the form $'...' with every byte that is not plain as an octal number.
+// Returns a word that every shell makes of the text, with every byte that is not plain as an octal
+// number.
 std::string in_octal(const std::string& text) {
-  std::string quoted = "$'";
+  std::string quoted = "\"$(printf '";
   for (const char c : text) {
     const unsigned byte = static_cast<unsigned char>(c);
-    if (byte >= ' ' && byte < 0x7f && c != '\'' && c != '\\') {
+    if (byte >= ' ' && byte < 0x7f && c != '\'' && c != '\\' && c != '%') {
       quoted += c;
       continue;
     }
     quoted += '\\';
     for (const int shift : {6, 3, 0}) quoted += static_cast<char>('0' + ((byte >> shift) & 7));
   }
-  return quoted + "'";
+  return quoted + "')\"";
 }
 
 // Returns a word as a shell takes it, between quotes if need be.

@@ -59,17 +59,19 @@ class Kept(RunCase):
         self.nothing_is_left()
 
     def test_words_that_are_not_text(self):
-        """JSON cannot hold such a word; the command that repeats the run still has its bytes."""
-        command = ["sh", "-c", 'printf %s "$1" >"$2"; exit 3', "sh", b"a'\xff\\ \n1", self.home + "/said"]
+        """JSON cannot hold such a word; the command that repeats the run still has its bytes, in every shell."""
+        word = b"a'\xff\\ \n%s\"$1"
+        command = ["sh", "-c", 'printf %s "$1" >"$2"; exit 3', "sh", word, self.home + "/said"]
         done = self.private("--artifacts", self.kept, "--", *command)
         self.assertEqual(done.returncode, 3)
         said = pathlib.Path(self.home, "said")
-        self.assertEqual(said.read_bytes(), b"a'\xff\\ \n1")
-        said.unlink()
+        self.assertEqual(said.read_bytes(), word)
         repeat = self.run_json()["repeat"]
         self.assertTrue(done.stderr.endswith(f"the same again: {repeat}\n"), done.stderr)
-        again = subprocess.run(["bash", "-c", f'verbena() {{ "$VERBENA" "$@"; }}; {repeat}'], env=self.env, check=False)
-        self.assertEqual((again.returncode, said.read_bytes()), (3, b"a'\xff\\ \n1"))
+        for shell in ("sh", "bash"):
+            said.unlink()
+            again = subprocess.run([shell, "-c", f'verbena() {{ "$VERBENA" "$@"; }}; {repeat}'], env=self.env, check=False)
+            self.assertEqual((again.returncode, said.read_bytes()), (3, word))
 
     def test_a_full_disk(self):
         """Each file that is not whole is named, and the run's exit code stays the program's."""
