@@ -60,9 +60,12 @@ void check_drivers(Findings& findings, const Parts& parts, int private_abi, bool
   for (const std::string& word : words_of(variable, ":;")) {
     if (word == parts.driver()) has_ours = true;
     if (word.find("verbena") == std::string::npos) continue;  // another driver
-    if (word[0] == '/' && ::access((word + suffix).c_str(), R_OK) == 0) continue;
-    findings.fault(std::string(variable) + " names " + word + ", but there is no " + word + suffix,
-                   kRemedy);
+    std::string file = word;
+    file += suffix;
+    if (word[0] == '/' && ::access(file.c_str(), R_OK) == 0) continue;
+    std::string fault = variable;
+    fault.append(" names ").append(word).append(", but there is no ").append(file);
+    findings.fault(fault, kRemedy);
   }
   if (has_preload && !has_ours) {
     findings.fault(
