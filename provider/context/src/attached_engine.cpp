@@ -94,6 +94,7 @@ void AttachedEngine::start() {
 void AttachedEngine::stop() noexcept {
   remove_live_engine(*this);
   engine_->stop();
+  engine_->device().destroy_left();
   if (is_first_ && !has_failed()) journal_.note_end(control::JournalKind::kClosed);
 }
 

@@ -55,7 +55,6 @@ void Engine::stop() noexcept {
   progress_.stop();
   flush_acks();
   if (!has_failed()) send_what_is_held_back(links_.faults());
-  device_.destroy_left();
 }
 
 void Engine::want_header_fields() noexcept {

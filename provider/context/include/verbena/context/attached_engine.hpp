@@ -36,7 +36,8 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   // Starts the progress thread, and registers the engine so that a fork pauses it. Throws
   // VerbRefused.
   void start();
-  // When this returns, no thread drives the engine any more and pending ACKs were sent.
+  // When this returns, no thread drives the engine any more, pending ACKs were sent, and no queue
+  // pair is left.
   void stop() noexcept;
   // Returns whether the program has left the engine's descriptors open. If it has closed them, call
   // on_own_descriptors_closed(): no descriptor number is used any more, and leave_behind() takes

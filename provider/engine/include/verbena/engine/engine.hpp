@@ -47,8 +47,7 @@ class Engine final : public queue::EventSink,
 
   // Starts the progress thread. Returns an errno.
   int start() noexcept;
-  // When this returns, only the caller's thread is inside, the pending ACKs were sent, and no queue
-  // pair is left.
+  // When this returns, only the caller's thread is inside, and the pending ACKs were sent.
   void stop() noexcept;
   // Returns whether the program has left the engine's descriptors open.
   bool has_its_descriptors() const noexcept { return descriptor_watch_.is_intact(); }
