@@ -118,11 +118,12 @@ class AddTest(Case):
         self.refused("verbena_add_test(COMMAND true)", "verbena_add_test: NAME is missing")
 
     def test_an_unknown_word(self):
-        self.refused("verbena_add_test(NAME a PRIVAT COMMAND true)", "verbena_add_test(a): unknown: PRIVAT")
+        self.refused("verbena_add_test(NAME a PRIVAT COMMAND true)", 'verbena_add_test(a): unknown: "PRIVAT"')
 
     def test_a_pair_of_one(self):
-        self.refused('verbena_add_test(NAME a PAIR "true")',
-                     "verbena_add_test(a): give COMMAND, or PAIR with two commands")
+        for words in ('PAIR "true"', 'PAIR "" ""', 'PAIR a b c', 'PAIR a b COMMAND true', "PAIR", "COMMAND", 'COMMAND ""'):
+            with self.subTest(words):
+                self.refused(f"verbena_add_test(NAME a {words})", "verbena_add_test(a): give COMMAND, or PAIR with two commands")
 
     def test_a_scenario_that_is_not_there(self):
         self.refused("verbena_add_test(NAME a COMMAND true SCENARIO none.toml)", "there is no scenario")
@@ -133,13 +134,13 @@ class AddTest(Case):
 
     def test_values_that_are_empty(self):
         """Such as a variable that is not set. A test without its faults would pass."""
-        for words, reason in (('INJECT ""', "INJECT without a rule"), ("INJECT", "INJECT without a rule"),
+        for words, reason in (('INJECT ""', "INJECT without a rule"), ('INJECT "drop nth=1" "" "drop nth=2"', "INJECT without a rule"), ("INJECT", "INJECT without a rule"),
                               ('SCENARIO ""', "SCENARIO names nothing"), ("ARTIFACTS", "ARTIFACTS names nothing")):
             with self.subTest(words):
                 self.refused(f"verbena_add_test(NAME a COMMAND true PRIVATE {words})", f"verbena_add_test(a): {reason}")
 
     def test_times_that_are_none(self):
-        for time in ("abc", "1e3", '""', "$<IF:1,5,6>", "5."):
+        for time in ("abc", "1e3", '""', "$<IF:1,5,6>", "5.", "99999999999999999999"):
             with self.subTest(time):
                 self.refused(f"verbena_add_test(NAME a COMMAND true TIMEOUT {time})", "verbena_add_test(a): TIMEOUT wants seconds")
 
@@ -167,6 +168,8 @@ class AddTest(Case):
         source = self.write(cmake="""
             cmake_minimum_required(VERSION 3.0)
             project(small NONE)
+            set(unknown x CACHE STRING "")
+            set(T_INJECT x CACHE STRING "")
             find_package(Verbena REQUIRED)
             enable_testing()
             verbena_add_test(NAME old COMMAND true PRIVATE)
