@@ -122,8 +122,9 @@ void Artifacts::write_output(RunScene& scene, const char* name,
   int status = 0;
   while (pid > 0 && ::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  // The command has said why.
-  if (pid < 0 || status != 0) complain(path + " is not whole");
+  if (pid < 0) return complain_of(path);
+  // The command has said why, unless it was killed.
+  if (status != 0) complain(path + " is not whole");
 }
 
 void Artifacts::write_run(const RunScene& scene, int exit_code) const {

@@ -174,8 +174,8 @@ int CaptureRun::run(Context& context) {
   const auto packets = static_cast<unsigned long long>(recorder_.packets());
   const auto dropped = static_cast<unsigned long long>(recorder_.dropped());
   // Nobody counts what comes after a failure.
-  std::fprintf(stderr, "%llu packets captured, %s%llu left out\n", packets,
-               failure_.empty() ? "" : "at least ", dropped);
+  const std::string left_out = failure_.empty() ? std::to_string(dropped) : "an unknown number";
+  std::fprintf(stderr, "%llu packets captured, %s left out\n", packets, left_out.c_str());
   const nlohmann::ordered_json members{
       {"file", file_name_}, {"packets", packets}, {"left_out", dropped}};
   if (failure_.empty()) {

@@ -28,6 +28,7 @@ using control::Outcome;
 constexpr int kSourcePatienceMs = 20'000;
 constexpr int kLookMs = 100;
 constexpr std::string_view kBegun = "capturing to ";
+constexpr std::string_view kEnded = " packets captured, ";
 constexpr std::string_view kOurName = "verbena: ";
 
 // Returns true if a signal to end has come that is held back for the program.
@@ -96,6 +97,9 @@ Outcome<Done> RunCapture::begin(RunScene& scene) {
 int RunCapture::end(RunScene&, int exit_code) {
   ::kill(pid_, SIGINT);
   said_ += read_words(words_.get(), "");
+  if (said_.find(kEnded) == std::string::npos) {
+    complain(file_ + " is not whole: its capture has ended early");
+  }
   if (!longest_) std::fputs(said_.c_str(), stderr);
   return exit_code;
 }

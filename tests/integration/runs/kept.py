@@ -73,6 +73,12 @@ class Kept(RunCase):
             again = subprocess.run([shell, "-c", f'verbena() {{ "$VERBENA" "$@"; }}; {repeat}'], env=self.env, check=False)
             self.assertEqual((again.returncode, said.read_bytes()), (3, word))
 
+    def test_a_capture_that_is_killed(self):
+        done = self.private("--artifacts", self.kept, "--", "sh", "-c", "pkill -9 -P $PPID -x exe")
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(done.stderr, f"verbena: {self.kept}/capture.pcapng is not whole: its capture has ended early\n")
+        self.run_json()
+
     def test_a_full_disk(self):
         """Each file that is not whole is named, and the run's exit code stays the program's."""
         script = 'mount -t tmpfs -o size=8k none "$1" && head -c 1M /dev/zero >"$1/all" 2>/dev/null; shift; exec "$@"'
@@ -181,7 +187,7 @@ class Kept(RunCase):
     def test_a_capture_that_ends_at_once_says_why(self):
         done = self.private("--capture", "/dev/full", "--", "true")
         self.assertEqual(done.returncode, 0)
-        self.assertEqual(done.stderr, "0 packets captured, at least 0 left out\n"
+        self.assertEqual(done.stderr, "0 packets captured, an unknown number left out\n"
                          "verbena: cannot write /dev/full: No space left on device\n")
 
     def named_pipe(self):
