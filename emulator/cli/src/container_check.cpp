@@ -101,6 +101,7 @@ void check_container(Findings& findings) {
 }
 
 std::string runtime_dir_remedy(const std::string& dir) {
+  if (!dir.starts_with('/')) return "begin it with a slash, or unset it";
   struct stat st {};
   const bool is_anothers = ::lstat(dir.c_str(), &st) == 0 && st.st_uid != ::geteuid();
   if (is_anothers && (!container_engine().empty() || outer_user(::geteuid()))) {
