@@ -50,7 +50,7 @@ std::optional<Node> checked_node(int fd) {
 
 // Returns whether the kernel answers this request for every file, whatever its driver is.
 bool is_for_every_file(unsigned long request) {
-  return request == FIONBIO || request == FIOASYNC || request == FIOCLEX || request == FIONCLEX;
+  return request == FIONBIO || request == FIOCLEX || request == FIONCLEX;
 }
 
 // Asks the kernel about every descriptor, since RDMA requests are rare and a node may have come by
