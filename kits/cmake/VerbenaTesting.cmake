@@ -16,7 +16,7 @@
 #
 # The target Verbena::gtest provides the header verbena/gtest.hpp.
 
-# Whatever policies the project has chosen.
+# These policies are for the functions below, whatever the project has chosen.
 cmake_policy(VERSION 3.18)
 
 # Appends one word to the code of a command, whatever the word contains. CMake's lists would split it at a semicolon, and

@@ -16,7 +16,7 @@ bool is_utf8(const std::string& text) {
   return written.find(kReplaced) == std::string::npos;
 }
 
-// Returns a word that every shell makes of the text, with every byte that is not plain as an octal
+// Returns words from which every shell makes the text. Each byte that is not plain is an octal
 // number.
 std::string in_octal(const std::string& text) {
   std::string quoted = "\"$(printf '";

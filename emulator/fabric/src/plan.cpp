@@ -41,7 +41,7 @@ bool is_in_loopback_net(const IpAddress& address) {
   return address.is_v4() && address.v4_host_order() >> 24 == 127;
 }
 
-// To these, no reliable connection can send. Older kernels broadcast to the first one as well.
+// No reliable connection reaches such an address. Older kernels broadcast to the first one as well.
 bool is_broadcast_of_loopback(const IpAddress& address) {
   return address == IpAddress::v4(0x7f000000) || address == IpAddress::v4(0x7fffffff);
 }
