@@ -120,7 +120,7 @@ class AddTest(Case):
     def test_an_unknown_word(self):
         self.refused("verbena_add_test(NAME a PRIVAT COMMAND true)", 'verbena_add_test(a): unknown: "PRIVAT"')
 
-    def test_a_pair_of_one(self):
+    def test_neither_one_command_nor_a_pair(self):
         for words in ('PAIR "true"', 'PAIR "" ""', 'PAIR a b c', 'PAIR a b COMMAND true', "PAIR", "COMMAND", 'COMMAND ""'):
             with self.subTest(words):
                 self.refused(f"verbena_add_test(NAME a {words})", "verbena_add_test(a): give COMMAND, or PAIR with two commands")
@@ -134,7 +134,8 @@ class AddTest(Case):
 
     def test_values_that_are_empty(self):
         """Such as a variable that is not set. A test without its faults would pass."""
-        for words, reason in (('INJECT ""', "INJECT without a rule"), ('INJECT "drop nth=1" "" "drop nth=2"', "INJECT without a rule"), ("INJECT", "INJECT without a rule"),
+        for words, reason in (('INJECT ""', "INJECT without a rule"), ("INJECT", "INJECT without a rule"),
+                              ('INJECT "drop nth=1" "" "drop nth=2"', "INJECT without a rule"),
                               ('SCENARIO ""', "SCENARIO names nothing"), ("ARTIFACTS", "ARTIFACTS names nothing")):
             with self.subTest(words):
                 self.refused(f"verbena_add_test(NAME a COMMAND true PRIVATE {words})", f"verbena_add_test(a): {reason}")

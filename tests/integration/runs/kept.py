@@ -88,7 +88,8 @@ class Kept(RunCase):
         os.makedirs(self.kept)
         program = ["sh", "-c", f"echo '{LINE}' >&2; exit 3"]
         done = subprocess.run([*namespace, "sh", "-c", script, "sh", self.kept, self.exe, "run", "--private", "--loss", "1%",
-                               "--artifacts", self.kept, "--", *program], env=self.env, text=True, capture_output=True, timeout=LIMIT, check=False)
+                               "--artifacts", self.kept, "--", *program], env=self.env, text=True, capture_output=True,
+                              timeout=LIMIT, check=False)
         self.assertEqual(done.returncode, 3, done.stderr)
         for name in ("status.json", "events.jsonl", "explain.log"):
             self.assertIn(f"verbena: {self.kept}/{name} is not whole", done.stderr)
