@@ -65,6 +65,9 @@ void change_root();
 void change_root_and_user();
 void change_user();
 
+// fork_cases.cpp
+void fork_and_go_on();
+
 // import_cases.cpp
 void give_away();
 void import_given();

@@ -264,32 +264,6 @@ void list_again() {
   }
 }
 
-// A child of a process with an open device may use its copy in any way and ends cleanly. The parent
-// goes on.
-void fork_and_go_on() {
-  Loop loop;
-  for (int round = 0; round < 20; ++round) {
-    const pid_t child = ::fork();
-    EXPECT(child >= 0);
-    if (child == 0) {
-      EXPECT(ibv_alloc_pd(loop.context) == nullptr && errno == EIO);
-      ibv_wc wc;
-      if (round % 2 == 0) {
-        for (int i = 0; i < 100; ++i) ibv_poll_cq(loop.cq, 1, &wc);
-        loop.destroy();
-      }
-      std::exit(0);
-    }
-    loop.post_receive(1);
-    loop.post_send(2);
-    EXPECT(loop.poll().status == IBV_WC_SUCCESS);
-    EXPECT(loop.poll().status == IBV_WC_SUCCESS);
-    int status = 0;
-    EXPECT(::waitpid(child, &status, 0) == child && status == 0);
-  }
-  loop.destroy();
-}
-
 // Sends a message to itself, and waits for its completions through the channel.
 void exchange_by_event(Loop& loop) {
   EXPECT(ibv_req_notify_cq(loop.cq, 0) == 0);
