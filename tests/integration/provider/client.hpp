@@ -67,6 +67,7 @@ void change_user();
 
 // fork_cases.cpp
 void fork_and_go_on();
+void fork_beside_busy_threads();
 
 // import_cases.cpp
 void give_away();

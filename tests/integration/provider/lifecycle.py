@@ -144,6 +144,9 @@ class Ends(ProviderCase):
         self.assertIn("ibv_alloc_pd: the parent of this process has opened the device", said)
         self.assertNotIn("the emulator is gone", said)
 
+    def test_a_child_closes_its_copy_beside_the_parents_busy_threads(self):
+        self.run_case("fork_beside_busy_threads")
+
     def test_a_child_that_becomes_another_program_has_the_device_too(self):
         self.run_case("fork_and_exec")
         self.until(lambda: self.contexts() == 0, "a slot is still taken")
