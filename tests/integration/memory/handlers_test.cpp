@@ -272,7 +272,8 @@ void play_waited_for_as_threads_begin() {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 // The C library's sighold blocks without pthread_sigmask. sigwaitinfo gets a signal although
-// threads that drive the device exist.
+// threads that drive the device exist. It may return EINTR before: the kernel lets the signals of
+// bad memory through to the library, which puts one that the thread blocks back in the queue.
 void play_held_and_waited_for() {
   before_setting();
   set_fault_handler(0);
@@ -288,7 +289,10 @@ void play_held_and_waited_for() {
     ::sigemptyset(&only);
     ::sigaddset(&only, SIGBUS);
     siginfo_t info{};
-    const int got = ::sigwaitinfo(&only, &info);
+    int got = 0;
+    do {
+      got = ::sigwaitinfo(&only, &info);
+    } while (got == -1 && errno == EINTR);
     say("waited for: %d code %d\n", got, info.si_code);
   }
 }
