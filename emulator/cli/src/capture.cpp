@@ -172,12 +172,12 @@ int CaptureRun::run(Context& context) {
   }
   if (!is_ended_) write_the_rest();
   const auto packets = static_cast<unsigned long long>(recorder_.packets());
-  const auto dropped = static_cast<unsigned long long>(recorder_.dropped());
-  // Nobody counts what comes after a failure.
-  const std::string left_out = failure_.empty() ? std::to_string(dropped) : "an unknown number";
-  std::fprintf(stderr, "%llu packets captured, %s left out\n", packets, left_out.c_str());
+  nlohmann::ordered_json left_out;  // null after a failure: nobody counts what comes then
+  if (failure_.empty()) left_out = recorder_.dropped();
+  std::fprintf(stderr, "%llu packets captured, %s left out\n", packets,
+               left_out.is_null() ? "an unknown number" : left_out.dump().c_str());
   const nlohmann::ordered_json members{
-      {"file", file_name_}, {"packets", packets}, {"left_out", dropped}};
+      {"file", file_name_}, {"packets", packets}, {"left_out", left_out}};
   if (failure_.empty()) {
     if (context.as_json) print_answer(context, members);
     return kOk;

@@ -156,7 +156,7 @@ class Answers(Asking):
     def test_capture_into_a_full_disk(self):
         self.up()
         answer = self.ask("capture", "/dev/full", code=1)
-        self.assertEqual(answer, {"file": "/dev/full", "packets": 0, "left_out": 0, "exit_code": 1,
+        self.assertEqual(answer, {"file": "/dev/full", "packets": 0, "left_out": None, "exit_code": 1,
                                   "error": "cannot write /dev/full: No space left on device"})
 
     def test_status_and_events(self):
