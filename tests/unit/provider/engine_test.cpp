@@ -3,14 +3,13 @@
 #include "verbena/engine/engine.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
 #include <vector>
 
+#include "noting_host.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbena/link/slot_group.hpp"
 
@@ -18,33 +17,6 @@ namespace verbena::provider {
 namespace {
 
 constexpr std::uint32_t kAll = memory::kLocalWrite | memory::kRemoteWrite | memory::kRemoteRead;
-
-IpAddress own_address(std::uint32_t host) {
-  const auto pid = static_cast<std::uint32_t>(::getpid());
-  return IpAddress::v4(0x7f800000u | (pid & 0x1fffffu) << 2 | host);
-}
-
-struct Notes final : EngineHost {
-  void on_completion_event(void* cq) noexcept override { completion_event = cq; }
-  void on_async_event(queue::AsyncEvent, void*) noexcept override {}
-  void on_occurrence(const queue::Occurrence&) noexcept override {}
-  void on_proxy_wanted(const queue::ProxyQp&) noexcept override {}
-  void on_proxies_released(Qpn) noexcept override {}
-  void on_new_peer(const link::Peer& peer) noexcept override {
-    new_peer = peer;
-    ++new_peers;
-  }
-  void ask_about(const IpAddress&, Qpn) noexcept override { ++questions; }
-  bool is_own(const IpAddress&) const noexcept override { return false; }
-  int daemon_fd() const noexcept override { return -1; }
-  bool read_daemon() noexcept override { return true; }
-  void on_descriptors_closed() noexcept override {}
-
-  std::atomic<void*> completion_event{nullptr};
-  link::Peer new_peer;
-  int new_peers = 0;
-  int questions = 0;
-};
 
 // An engine with memory, a completion queue and a queue pair.
 struct Side {
@@ -126,7 +98,7 @@ struct Side {
   IpAddress address;
   link::SlotGroup group;
   std::uint32_t slot;
-  Notes notes;
+  NotingHost notes;
   Engine engine;
   queue::CompletionQueue cq;
   std::vector<std::uint8_t> bytes;
