@@ -22,6 +22,15 @@ bool is_stopped(std::uint32_t pid) {
   return !fields.empty() && (fields[0] == "T" || fields[0] == "t");
 }
 
+// Returns when a process has started, which tells it from a later one of the same number; empty: it
+// has ended.
+std::string start_of(std::uint32_t pid) {
+  constexpr std::size_t kStartTime = 19;  // counted from the state
+  const std::vector<std::string> fields = fields_of_process(pid);
+  if (fields.size() <= kStartTime || fields[0] == "Z" || fields[0] == "X") return {};
+  return fields[kStartTime];
+}
+
 bool holds_unread(int socket) {
   std::array<std::uint32_t, SK_MEMINFO_VARS> memory{};
   socklen_t size = sizeof memory;
@@ -29,20 +38,36 @@ bool holds_unread(int socket) {
          memory[SK_MEMINFO_RMEM_ALLOC] != 0;
 }
 
+// The number 0 stands for processes of other namespaces.
+bool is_same_process(const Session& a, const Session& b) {
+  return &a == &b || (a.info.pid != 0 && a.info.pid == b.info.pid);
+}
+
 }  // namespace
 
-Session* PeerQuestions::context_at(const IpAddress& address, std::uint32_t slot) const {
-  const auto at = std::ranges::find_if(
-      fabric_.ports(), [&](const auto& port) { return port->has_address(address); });
-  return at == fabric_.ports().end() ? nullptr : clients_.context_with_slot(**at, slot);
+bool PeerQuestions::Former::lives() const {
+  return pid == 0 ? has_said_so : !started.empty() && start_of(pid) == started;
 }
 
 void PeerQuestions::on_context_closed(const Session& gone) {
   const Session::Context& context = *gone.context;
-  const Ended ended{gone.info.pid, gone.info.comm};
-  ended_.insert_or_assign({context.port, context.slot}, ended);
+  const Former former{gone.info.pid, gone.info.comm, start_of(gone.info.pid),
+                      gone.last_words == control::JournalKind::kClosed};
+  former_.insert_or_assign({context.port, context.slot}, former);
   for (const std::uint32_t slot : context.extra_slots) {
-    ended_.insert_or_assign({context.port, slot}, ended);
+    former_.insert_or_assign({context.port, slot}, former);
+  }
+}
+
+void PeerQuestions::describe_former(const fabric::Port* port, std::uint32_t slot,
+                                    const Session& asker, control::PeerNews& news) const {
+  const auto former = former_.find({port, slot});
+  if (former != former_.end()) {
+    news.pid = former->second.pid;
+    news.comm = former->second.comm;
+    news.standing = former->second.lives() ? PeerStanding::kClosed : PeerStanding::kEnded;
+  } else if (!asker.context->port->info().has_foreign_peers) {
+    news.standing = port == nullptr ? PeerStanding::kNowhere : PeerStanding::kNobody;
   }
 }
 
@@ -50,24 +75,21 @@ void PeerQuestions::on_question(Session& asker, const Incoming& in) {
   const auto question = control::decode<control::PeerQuestion>(in.payload);
   if (!question || !asker.context) return;
   const std::uint32_t slot = Qpn(question->qpn).slot();
+  const auto at = std::ranges::find_if(
+      fabric_.ports(), [&](const auto& port) { return port->has_address(question->address); });
+  const fabric::Port* const port = at == fabric_.ports().end() ? nullptr : at->get();
+  Session* const peer = port == nullptr ? nullptr : clients_.context_with_slot(*port, slot);
   control::PeerNews news;
   news.address = question->address;
   news.qpn = question->qpn;
-  Session* const peer = context_at(question->address, slot);
   if (peer != nullptr) {
     news.pid = peer->info.pid;
     news.comm = peer->info.comm;
     news.standing = is_stopped(news.pid) ? PeerStanding::kStopped : PeerStanding::kRuns;
     news.has_unread = holds_unread(peer->context->port->receive_fd(peer->context->slot));
+    news.is_asker = is_same_process(*peer, asker);
   } else {
-    const auto ended = std::ranges::find_if(ended_, [&](const auto& entry) {
-      return entry.first.second == slot && entry.first.first->has_address(question->address);
-    });
-    if (ended != ended_.end()) {
-      news.pid = ended->second.pid;
-      news.comm = ended->second.comm;
-      news.standing = PeerStanding::kEnded;
-    }
+    describe_former(port, slot, asker, news);
   }
   asker.send(news, control::kDaemonSequence);
   if (news.standing != PeerStanding::kRuns) return;
@@ -91,6 +113,7 @@ void PeerQuestions::on_answer(const Session& peer, const Incoming& in) {
   news.connected_to = reply->connected_to;
   news.pid = peer.info.pid;
   news.comm = peer.info.comm;
+  news.is_asker = is_same_process(peer, *asker);
   asker->send_or_drop(control::encode(news, control::kDaemonSequence));
 }
 

@@ -28,16 +28,22 @@ class PeerQuestions {
 
  private:
   // The process that was the last to have a slot.
-  struct Ended {
-    std::uint32_t pid;
+  struct Former {
+    std::uint32_t pid = 0;  // 0: in another namespace of process numbers
     std::string comm;
+    std::string started;       // as /proc/PID/stat has it; empty: it had ended already
+    bool has_said_so = false;  // it told that it closes the device
+
+    bool lives() const;
   };
 
-  Session* context_at(const IpAddress& address, std::uint32_t slot) const;
+  // Tells what is known of a slot that no process has now.
+  void describe_former(const fabric::Port* port, std::uint32_t slot, const Session& asker,
+                       control::PeerNews& news) const;
 
   const fabric::Fabric& fabric_;
   const ClientTable& clients_;
-  std::map<std::pair<const fabric::Port*, std::uint32_t>, Ended> ended_;
+  std::map<std::pair<const fabric::Port*, std::uint32_t>, Former> former_;
 };
 
 }  // namespace verbena::daemon

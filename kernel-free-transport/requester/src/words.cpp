@@ -19,28 +19,56 @@ bool is_readable(const memory::Pin& pin, std::uint64_t length) {
   return pin.read(&byte, length - 1, 1);
 }
 
+// Each emulator has its own fabric, in which LIDs and queue pair numbers begin anew.
+constexpr const char* kOneEmulator =
+    "; if the peer is another program, both must use one emulator (verbena run --pair, or verbena "
+    "up and then verbena run for both)";
+
+// Returns what hinders the queue pair of a process that runs; else nothing.
+ShortText cause_in(const Endpoint& endpoint, const wire::PeerReport& peer) {
+  switch (peer.queue_pair) {
+    case wire::PeerReport::QueuePair::kNone:
+      if (!peer.is_own_process) break;
+      return ShortText(
+          "this leads to this process itself, which has no queue pair of that number%s",
+          kOneEmulator);
+    case wire::PeerReport::QueuePair::kNotReady:
+      return ShortText("the queue pair of process %u (%s) never reached RTR", peer.pid,
+                       peer.name.data());
+    case wire::PeerReport::QueuePair::kError:
+      return ShortText("the queue pair of process %u (%s) is in the error state", peer.pid,
+                       peer.name.data());
+    default:
+      if (peer.connected_to == 0 || peer.connected_to == endpoint.number.value()) return {};
+      return ShortText(
+          "the queue pair of process %u (%s) is connected to QPN 0x%06x, not to this one (0x%06x)",
+          peer.pid, peer.name.data(), peer.connected_to, endpoint.number.value());
+  }
+  return ShortText("process %u (%s) has no queue pair of that number", peer.pid, peer.name.data());
+}
+
 // Returns what became of the process and its queue pair, if that explains the silence; else
 // nothing.
 ShortText cause_of(const Endpoint& endpoint, const wire::PeerReport& peer) {
   using Standing = wire::PeerReport::Standing;
-  using QueuePair = wire::PeerReport::QueuePair;
-  ShortText cause;
-  if (peer.standing == Standing::kEnded) {
-    cause.add("process %u (%s) has ended", peer.pid, peer.name.data());
-  } else if (peer.standing == Standing::kRuns && peer.queue_pair == QueuePair::kNone) {
-    cause.add("process %u (%s) has no queue pair of that number", peer.pid, peer.name.data());
-  } else if (peer.standing == Standing::kRuns && peer.queue_pair == QueuePair::kNotReady) {
-    cause.add("the queue pair of process %u (%s) never reached RTR", peer.pid, peer.name.data());
-  } else if (peer.standing == Standing::kRuns && peer.queue_pair == QueuePair::kError) {
-    cause.add("the queue pair of process %u (%s) is in the error state", peer.pid,
-              peer.name.data());
-  } else if (peer.standing == Standing::kRuns && peer.connected_to != 0 &&
-             peer.connected_to != endpoint.number.value()) {
-    cause.add(
-        "the queue pair of process %u (%s) is connected to QPN 0x%06x, not to this one (0x%06x)",
-        peer.pid, peer.name.data(), peer.connected_to, endpoint.number.value());
+  switch (peer.standing) {
+    case Standing::kRuns:
+      return cause_in(endpoint, peer);
+    case Standing::kEnded:
+      return ShortText("process %u (%s) has ended", peer.pid, peer.name.data());
+    case Standing::kClosed:
+      return ShortText("process %u (%s) has closed its device", peer.pid, peer.name.data());
+    case Standing::kNobody:
+      return ShortText("no process of this emulator has a queue pair of that number%s",
+                       kOneEmulator);
+    case Standing::kNowhere:
+      if (endpoint.peer_lid == 0 || endpoint.destination.has_grh) {
+        return ShortText("no device of this emulator has that address");
+      }
+      return ShortText("no device of this emulator has LID %u", unsigned{endpoint.peer_lid});
+    default:
+      return {};
   }
-  return cause;
 }
 
 ShortText obstacle_of_bind(const Endpoint& endpoint, const Rare& b, memory::Refusal refusal) {

@@ -18,6 +18,12 @@ Standing standing_of(control::PeerStanding standing) {
       return Standing::kStopped;
     case control::PeerStanding::kEnded:
       return Standing::kEnded;
+    case control::PeerStanding::kClosed:
+      return Standing::kClosed;
+    case control::PeerStanding::kNobody:
+      return Standing::kNobody;
+    case control::PeerStanding::kNowhere:
+      return Standing::kNowhere;
     case control::PeerStanding::kElsewhere:
       break;
   }
@@ -48,6 +54,7 @@ wire::PeerReport report_of(const control::PeerNews& news) {
   report.queue_pair = queue_pair_of(news.queue_pair);
   report.connected_to = news.connected_to;
   report.has_unread = news.has_unread;
+  report.is_own_process = news.is_asker;
   report.pid = news.pid;
   std::copy_n(news.comm.begin(), std::min(news.comm.size(), report.name.size() - 1),
               report.name.begin());

@@ -31,6 +31,7 @@ void PeerReports::told(const IpAddress& address, Qpn qp, const wire::PeerReport&
   entry.told_at = now;
   wire::PeerReport& report = entry.report;
   report.standing = news.standing;
+  report.is_own_process = news.is_own_process;
   report.pid = news.pid;
   report.name = news.name;
   if (news.queue_pair != QueuePair::kUnknown) {

@@ -13,7 +13,7 @@ import unittest
 
 import puppets
 from packets import UD_SEND_ONLY, Forger, bth, deth
-from puppets import PuppetCase
+from puppets import Puppet, PuppetCase, devices
 
 LINKS = ("udp", "auto")
 
@@ -282,6 +282,37 @@ class Explanations(PuppetCase):
             self.fails(first, "send")
             self.told(first, f"QPN 0x{second.qpn:06x} at {self.device.fabric.replace('.0/24', '.1')}", "PSN 0x0000")
             self.told(first, "SEND with wr_id 5 completes with: transport retry counter exceeded")
+
+    def test_a_peer_that_has_closed_its_device(self):
+        """It is said to have ended only when it has."""
+        for killed in (False, True):
+            for first, second in self.each_link(timeout=10, retries=1):
+                self.assertEqual(second.do("end"), "ok")
+                if killed:
+                    second.kill()
+                self.fails(first, "send")
+                self.told(first, f"process {second.process.pid} (puppet) has {'ended' if killed else 'closed its device'}")
+
+    def test_an_address_of_no_device(self):
+        for link in LINKS:
+            first = self.start(link=link)
+            first.do("connect", timeout=10, retries=1, lid=first.lid + 5, qpn=first.qpn)
+            self.fails(first, "send")
+            self.told(first, "no device of this emulator has LID 6")
+
+    def test_two_emulators(self):
+        """Programs of two emulators do not find each other, although their LIDs and queue pair numbers are similar."""
+        both = [self.enterContext(devices.Emulator(puppets.PREFIX)) for _ in range(2)]
+        first, second = [Puppet(each) for each in both]
+        for puppet in (first, second):
+            self.addCleanup(puppet.close)
+        hint = "if the peer is another program, both must use one emulator (verbena run --pair, or verbena up"
+        self.assertEqual(first.do("connect", timeout=10, retries=1, **second.to | {"qpn": first.qpn ^ 1}), "ok")
+        self.fails(first, "send")
+        self.told(first, "this leads to this process itself, which has no queue pair of that number; " + hint)
+        self.assertEqual(second.do("connect", timeout=10, retries=1, **first.to | {"qpn": second.qpn ^ 0x800000}), "ok")
+        self.fails(second, "send")
+        self.told(second, "no process of this emulator has a queue pair of that number; " + hint)
 
     def test_a_peer_that_is_gone_for_ever(self):
         """With timeout 0 nothing fails, but the sender says that its peer has ended."""

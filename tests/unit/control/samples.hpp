@@ -152,6 +152,7 @@ inline void fill(PeerNews& m) {
        PeerQp::kNotReady,
        0x4005,
        true,
+       true,
        4711,
        "server"};
 }

@@ -2,6 +2,10 @@
 // What a context is told of a peer that does not answer.
 #include "peer_questions.hpp"
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "client_fixture.hpp"
 
 namespace verbena::daemon {
@@ -65,21 +69,68 @@ TEST_F(PeerQuestionsTest, NobodyAnswersForThePeersOfOthers) {
   EXPECT_TRUE(hears_nothing(asker));
 }
 
-TEST_F(PeerQuestionsTest, ASlotOfNobodyIsElsewhere) {
+TEST_F(PeerQuestionsTest, AFabricThatIsAllHereHasNoOtherDevicesAndProcesses) {
   const Client asker = connect_context("a");
-  EXPECT_EQ(ask(asker, 5).standing, PeerStanding::kElsewhere);
+  EXPECT_EQ(ask(asker, 5).standing, PeerStanding::kNobody);
+  const IpAddress address = IpAddress::v4(fabric_->find("b")->info().address.v4_host_order() + 9);
+  peers_->on_question(*asker.session, incoming(control::PeerQuestion{address, 0x4001}));
+  EXPECT_EQ(heard<PeerNews>(asker).first.standing, PeerStanding::kNowhere);
+}
+
+TEST_F(PeerQuestionsTest, WhoAsksAboutItsOwnProcessIsToldSo) {
+  const Client asker = connect_context("a");
+  const Client other = connect_context("b", kPid + 1);
+  const Client own = connect_context("b");
+  EXPECT_FALSE(ask(asker, other.session->context->slot).is_asker);
+  EXPECT_TRUE(ask(asker, own.session->context->slot).is_asker);
+  const auto question = heard<control::QpQuestion>(own).first;
+  peers_->on_answer(*own.session, incoming(control::QpAnswer{question, control::PeerQp::kNone}));
+  EXPECT_TRUE(heard<PeerNews>(asker).first.is_asker);
+}
+
+TEST_F(PeerQuestionsTest, AProcessMayCloseItsDeviceAndLive) {
+  const Client asker = connect_context("a");
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  const Client peer = connect_context("b", static_cast<std::uint32_t>(child));
+  const std::uint32_t slot = peer.session->context->slot;
+  disconnect(peer);
+  EXPECT_EQ(ask(asker, slot).standing, PeerStanding::kClosed);
+  EXPECT_EQ(::kill(child, SIGKILL), 0);
+  siginfo_t ended;
+  EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(ask(asker, slot).standing, PeerStanding::kEnded) << "its parent has not waited for it";
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(ask(asker, slot).standing, PeerStanding::kEnded);
+}
+
+TEST_F(PeerQuestionsTest, AProcessWhoseNumberIsNotKnownIsBelieved) {
+  const Client asker = connect_context("a");
+  for (const bool has_said_so : {true, false}) {
+    const Client peer = connect_context("b", 0);
+    const std::uint32_t slot = peer.session->context->slot;
+    if (has_said_so) peer.session->last_words = control::JournalKind::kClosed;
+    disconnect(peer);
+    EXPECT_EQ(ask(asker, slot).standing,
+              has_said_so ? PeerStanding::kClosed : PeerStanding::kEnded);
+  }
 }
 
 TEST_F(PeerQuestionsTest, WhoseSlotItWasIsRememberedUntilAnotherHasIt) {
   const Client asker = connect_context("a");
-  const Client peer = connect_context("b", 12);
+  constexpr std::uint32_t kNoProcess = 0x7ffffffe;  // greater than the kernel's greatest number
+  const Client peer = connect_context("b", kNoProcess);
   const std::uint32_t slot = peer.session->context->slot;
   peer.session->context->extra_slots = {kExtra};
   disconnect(peer);
   for (const std::uint32_t was : {slot, kExtra}) {
     const PeerNews news = ask(asker, was);
     EXPECT_EQ(news.standing, PeerStanding::kEnded);
-    EXPECT_EQ(news.pid, 12u);
+    EXPECT_EQ(news.pid, kNoProcess);
   }
   const Client next = connect_context("b", static_cast<std::uint32_t>(::getpid()));
   next.session->context->extra_slots = {kExtra};

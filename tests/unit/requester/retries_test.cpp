@@ -126,6 +126,35 @@ TEST_F(RetriesTest, TheLastSilenceIsToldWithItsRetries) {
   EXPECT_NE(std::string(endpoint_.reason.text()), "");
 }
 
+TEST_F(RetriesTest, TheLastSilenceIsToldWithItsCause) {
+  using QueuePair = wire::PeerReport::QueuePair;
+  endpoint_.peer_lid = 77;
+  const auto told = [&](Standing standing, QueuePair queue_pair = QueuePair::kUnknown) {
+    path_->answer.standing = standing;
+    path_->answer.queue_pair = queue_pair;
+    sink_.said.clear();
+    tell_of_silence();
+    return sink_.said.substr(sink_.said.find("ms: ") + 4);
+  };
+  path_->answer.pid = 12;
+  path_->answer.name = {"tulip"};
+  EXPECT_EQ(told(Standing::kEnded), "process 12 (tulip) has ended");
+  EXPECT_EQ(told(Standing::kClosed), "process 12 (tulip) has closed its device");
+  EXPECT_EQ(told(Standing::kNowhere), "no device of this emulator has LID 77");
+  endpoint_.destination.has_grh = true;
+  EXPECT_EQ(told(Standing::kNowhere), "no device of this emulator has that address");
+  EXPECT_EQ(told(Standing::kRuns, QueuePair::kNone),
+            "process 12 (tulip) has no queue pair of that number");
+  const std::string hint =
+      "; if the peer is another program, both must use one emulator (verbena run --pair, or "
+      "verbena up and then verbena run for both)";
+  EXPECT_EQ(told(Standing::kNobody),
+            "no process of this emulator has a queue pair of that number" + hint);
+  path_->answer.is_own_process = true;
+  EXPECT_EQ(told(Standing::kRuns, QueuePair::kNone),
+            "this leads to this process itself, which has no queue pair of that number" + hint);
+}
+
 TEST_F(RetriesTest, WhatWasAnsweredInsteadIsToldWhereNothingWasAcknowledged) {
   EXPECT_EQ(excuse(), std::nullopt);
   retries_.note_foreign_answer(Psn(0x777));
