@@ -12,6 +12,12 @@ wire::WireTransport wire_transport(Transport transport) {
   return kOf[static_cast<std::size_t>(transport)];
 }
 
+const char* name_of(wire::WireTransport transport) {
+  static constexpr const char* kNames[] = {"RC", "UC", "RD", "UD", "CNP", "XRC"};
+  static_assert(static_cast<int>(wire::WireTransport::kXrc) == 5);
+  return kNames[static_cast<std::size_t>(transport)];
+}
+
 constexpr unsigned bit(State state) { return 1u << static_cast<unsigned>(state); }
 // The states in which requests are accepted, and those in which answers are.
 constexpr unsigned kReceives =
@@ -126,12 +132,11 @@ void QueuePair::handle_packet(const wire::PacketView& packet, const wire::RxData
                               TimeNs now) {
   const auto drop = [this](DropReason why) { endpoint_.drops->count(why); };
   if (packet.row->transport != wire_transport(endpoint_.transport)) {
-    if (packet.row->transport != wire::WireTransport::kCnp) drop(DropReason::kWrongTransport);
-    return;
+    return drop_of_other_type(packet, datagram.source);
   }
   const State s = attributes_.state;
   if ((bit(s) & (packet.row->request ? kReceives : kAwaitsAnswers)) == 0) {
-    return drop(DropReason::kBadQpState);
+    return drop_in_this_state(packet);
   }
   if (!pkeys_match(packet.bth.pkey, endpoint_.pkey)) [[unlikely]] {
     return drop_foreign_pkey(packet.bth.pkey);
@@ -167,6 +172,36 @@ void QueuePair::handle_packet(const wire::PacketView& packet, const wire::RxData
   }
   settle();
   if constexpr (kRecountInvariants) VERBENA_CHECK(is_consistent());
+}
+
+// The sender of a datagram never learns that it was dropped, and that of another request only that
+// nobody answers.
+void QueuePair::drop_of_other_type(const wire::PacketView& packet, const IpAddress& source) {
+  if (packet.row->transport == wire::WireTransport::kCnp) return;
+  endpoint_.drops->count(DropReason::kWrongTransport);
+  if (!packet.row->request) return;
+  if (packet.row->deth) {
+    return queue::explain(endpoint_,
+                          "a datagram of QPN 0x%06x at %s was dropped: only UD queue pairs receive "
+                          "datagrams",
+                          packet.deth().source_qp.value(), source.to_string().c_str());
+  }
+  ShortText peer;
+  if (endpoint_.peer.value() != 0) peer.add(" (this one's peer is 0x%06x)", endpoint_.peer.value());
+  queue::explain(endpoint_,
+                 "a request from %s was dropped: its queue pair is of type %s, and two that are "
+                 "connected must be of one type%s",
+                 source.to_string().c_str(), name_of(packet.row->transport), peer.c_str());
+}
+
+// The sender of another request than a datagram learns the state when it asks why nobody answers.
+void QueuePair::drop_in_this_state(const wire::PacketView& packet) {
+  endpoint_.drops->count(DropReason::kBadQpState);
+  if (!packet.row->deth) return;
+  queue::explain(endpoint_,
+                 "a datagram of QPN 0x%06x was dropped: this queue pair is in state %s, but "
+                 "receives only in RTR, RTS, SQD and SQE",
+                 packet.deth().source_qp.value(), to_string(attributes_.state));
 }
 
 void QueuePair::drop_foreign_pkey(std::uint16_t pkey) {

@@ -224,6 +224,39 @@ class Explanations(PuppetCase):
             first.do("send", **second.to | {"qpn": second.qpn ^ 1})
             self.told(second, f"a datagram of QPN 0x{first.qpn:06x} was dropped: there is no queue pair 0x{second.qpn ^ 1:06x}")
 
+    def test_a_queue_pair_that_is_not_ready_for_datagrams(self):
+        for link in LINKS:
+            for state in ("INIT", "ERR"):
+                with self.subTest(link=link, state=state):
+                    first, second = self.start("ud", link), self.start("ud", link)
+                    first.do("connect")
+                    if state == "ERR":
+                        second.do("connect")
+                        second.do("state", "ERR")
+                    first.do("send", **second.to)
+                    self.told(second, f"UD queue pair 0x{second.qpn:06x}: a datagram of QPN 0x{first.qpn:06x} was dropped",
+                              f"is in state {state}, but receives only in RTR")
+
+    def test_a_datagram_for_a_queue_pair_of_another_type(self):
+        for link in LINKS:
+            first, second = self.start("ud", link), self.start("rc", link)
+            first.do("connect")
+            first.do("send", **second.to)
+            self.told(second, f"RC queue pair 0x{second.qpn:06x}: a datagram of QPN 0x{first.qpn:06x} at ",
+                      "was dropped: only UD queue pairs receive datagrams")
+
+    def test_queue_pairs_of_two_types(self):
+        for link in LINKS:
+            for kind in ("uc", "ud"):
+                with self.subTest(link=link, kind=kind):
+                    first, second = self.start("rc", link), self.start(kind, link)
+                    second.do("connect", **first.to)
+                    first.do("connect", timeout=10, retries=1, **second.to)
+                    self.fails(first, "send")
+                    self.told(second, f"{kind.upper()} queue pair 0x{second.qpn:06x}: a request from ",
+                              "its queue pair is of type RC, and two that are connected must be of one type",
+                              f"(this one's peer is 0x{first.qpn:06x})" if kind == "uc" else "")
+
     def test_a_child_of_who_has_opened_the_device(self):
         first, second = self.pair()
         self.assertEqual(first.do("fork"), "ok")

@@ -164,6 +164,8 @@ class QueuePair {
   void settle_reported();
   void check_drained();
   bool take_piggybacked_ack(const wire::PiggybackedAck& ack, TimeNs now);
+  [[gnu::cold]] void drop_of_other_type(const wire::PacketView& packet, const IpAddress& source);
+  [[gnu::cold]] void drop_in_this_state(const wire::PacketView& packet);
   [[gnu::cold]] void drop_foreign_pkey(std::uint16_t pkey);
   [[gnu::cold]] void drop_foreign_source(const IpAddress& source);
   bool relays() const { return relay_ && relay_->has_packets(); }
