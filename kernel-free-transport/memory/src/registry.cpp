@@ -237,13 +237,34 @@ void Registry::add_fate(ShortText& text, const Slot& slot, const char* what) con
   }
 }
 
+// Says why a key opened nothing. The caller may hold a pin, so this does not wait long for the
+// lock, whose holder may wait for the end of that pin.
+void Registry::add_absence(ShortText& text, std::uint32_t key) const noexcept {
+  constexpr std::uint32_t kLooks = 1000;
+  if (!table_->lock.lock_within(kLooks)) {
+    text.add(
+        "there is no region or window of this key, or it is just being changed (ibv_rereg_mr)");
+    return;
+  }
+  const Slot* const slot = table_->find_key(key);
+  const bool is_region = slot != nullptr && !slot->is_window();
+  table_->lock.unlock();
+  if (slot == nullptr) {
+    text.add("there is no region or window of this key (any more)");
+  } else if (is_region) {
+    text.add("the region was just being changed (ibv_rereg_mr, or a part of it was unmapped)");
+  } else {
+    text.add("the window was just being bound or unbound");
+  }
+}
+
 // Reads the slot inside its gate, like a Pin. If the gate is closed, the key opens nothing.
 ShortText Registry::explain(const AccessRequest& request, Refusal refusal) const noexcept {
   ShortText text("key 0x%x, address 0x%" PRIx64 ", length %" PRIu64 ": ", request.key,
                  request.address, request.length);
   Slot* slot = table_->find(index_of(request.key));
   if (refusal == Refusal::kNoSuchKey || slot == nullptr || !slot->gate.enter()) {
-    text.add("there is no region or window of this key (any more)");
+    add_absence(text, request.key);
     return text;
   }
   const char* const what = slot->is_window() ? "window" : "region";

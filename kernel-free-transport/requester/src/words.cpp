@@ -106,7 +106,10 @@ void explain_buffers(Endpoint& endpoint, const SendQueue& queue, std::uint32_t p
                      memory::Refusal refusal) {
   const SendEntry& entry = queue.at(position);
   const queue::Sge* const sges = queue.sges(position);
-  ShortText which("%s", to_string(refusal).data());
+  ShortText which("%s", refusal == memory::Refusal::kNoSuchKey
+                            ? "a region was just being changed (ibv_rereg_mr, or a part of it was "
+                              "unmapped)"
+                            : to_string(refusal).data());
   for (std::uint32_t i = 0; i < entry.sge_count; ++i) {
     const memory::AccessRequest request{sges[i].key,        endpoint.domain,
                                         sges[i].address,    sges[i].length,

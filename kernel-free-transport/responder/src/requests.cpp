@@ -121,9 +121,13 @@ bool Responder::execute_write(const wire::PacketView& packet) {
   if (payload.size() != 0) {
     if (!target) {
       auto part = endpoint_.memory->pin(range(written_, payload.size()));
-      if (part.ok()) target = std::move(*part);
+      if (!part.ok()) [[unlikely]] {
+        return refuse_access("an RDMA WRITE that is arriving", range(written_, payload.size()),
+                             part.error());
+      }
+      target = std::move(*part);
     }
-    if (!target || !payload.place(0, payload.size(), target)) [[unlikely]] {
+    if (!payload.place(0, payload.size(), target)) [[unlikely]] {
       return refuse_access("an RDMA WRITE that is arriving", range(written_, payload.size()),
                            memory::Refusal::kNotMapped);
     }

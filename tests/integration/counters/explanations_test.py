@@ -12,7 +12,7 @@ import sys
 import unittest
 
 import puppets
-from packets import UD_SEND_ONLY, Forger, bth, deth
+from packets import RC_WRITE_FIRST, RC_WRITE_LAST, UD_SEND_ONLY, Forger, bth, deth, reth
 from puppets import Puppet, PuppetCase, devices
 
 LINKS = ("udp", "auto")
@@ -346,6 +346,17 @@ class Explanations(PuppetCase):
         self.assertEqual(second.do("connect", timeout=10, retries=1, **first.to | {"qpn": second.qpn ^ 0x800000}), "ok")
         self.fails(second, "send")
         self.told(second, "no process of this emulator has a queue pair of that number; " + hint)
+
+    def test_a_region_that_goes_under_a_write(self):
+        """Between two packets of a message its region may be deregistered: nothing was unmapped then."""
+        address = self.device.fabric.replace(".0/24", ".1")
+        first, second = self.pair("udp")
+        with Forger(address, address, self.source_port()) as forger:
+            forger.send(bth(RC_WRITE_FIRST, second.qpn) + reth(second.address, second.rkey, 1088) + bytes(1024))
+            self.until(lambda: self.qp_of(second)["received_packets"] == 1, "the first packet did not arrive")
+            self.assertEqual(second.do("deregister"), "ok")
+            forger.send(bth(RC_WRITE_LAST, second.qpn, 101, ask=True) + bytes(64))
+            self.told(second, f"an RDMA WRITE that is arriving: key 0x{second.rkey:x}", "no region or window of this key (any more)")
 
     def test_a_peer_that_is_gone_for_ever(self):
         """With timeout 0 nothing fails, but the sender says that its peer has ended."""

@@ -10,7 +10,8 @@ PORT = 4791
 PMTUDISC_PROBE = 3
 IP_MTU_DISCOVER = 10
 
-RC_SEND_ONLY, RC_WRITE_ONLY, RC_ACK, UC_SEND_ONLY, UD_SEND_ONLY, CNP = 0x04, 0x0a, 0x11, 0x24, 0x64, 0x81
+RC_SEND_ONLY, RC_WRITE_FIRST, RC_WRITE_LAST, RC_WRITE_ONLY, RC_ACK = 0x04, 0x06, 0x08, 0x0a, 0x11
+UC_SEND_ONLY, UD_SEND_ONLY, CNP = 0x24, 0x64, 0x81
 
 
 def bth(opcode, qpn, psn=100, pkey=0xffff, pad=0, version=0, ask=False):
@@ -19,6 +20,10 @@ def bth(opcode, qpn, psn=100, pkey=0xffff, pad=0, version=0, ask=False):
 
 def deth(qkey, qpn=1):
     return struct.pack(">II", qkey, qpn)
+
+
+def reth(address, key, length):
+    return struct.pack(">QII", address, key, length)
 
 
 def aeth(syndrome, msn=0):

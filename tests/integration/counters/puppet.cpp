@@ -22,6 +22,7 @@
 //   violations                       "PKEY QKEY" as ibv_query_port counts them
 //   state ERR                        ibv_modify_qp to the error state
 //   unmap                            unmaps the registered memory
+//   deregister                       ibv_dereg_mr
 //   another receives=0               makes one more queue pair, with a completion queue of its own;
 //                                    receives=1: its receives complete in the first queue
 //   fork                             a child polls once and ends
@@ -367,6 +368,7 @@ std::string Puppet::obey(const std::string& verb, const Words& words) {
   if (verb == "fork") code = poll_in_child();
   if (verb == "become") code = ::execlp("cat", "cat", nullptr);
   if (verb == "unmap") code = ::munmap(memory_, kBytes);
+  if (verb == "deregister") code = ibv_dereg_mr(mr_);
   if (verb == "send" || verb == "write" || verb == "read" || verb == "add")
     code = send(verb, words);
   if (verb == "join") {

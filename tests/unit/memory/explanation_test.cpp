@@ -63,6 +63,13 @@ TEST_F(Explanation, NamesTheDomainAndTheQueuePair) {
   EXPECT_THAT(words(registry_, request), HasSubstr("another protection domain"));
 }
 
+// A key opens nothing while ibv_rereg_mr changes its region, and may be explained afterwards.
+TEST_F(Explanation, ARegionThatIsThereAgainWasBeingChanged) {
+  const AccessRequest request = access(0x1000, 8, kRemoteRead);
+  EXPECT_THAT(registry_.explain(request, Refusal::kNoSuchKey).c_str(),
+              HasSubstr("the region was just being changed (ibv_rereg_mr"));
+}
+
 TEST_F(Explanation, WhileAnotherPinIsHeld) {
   const auto pin = registry_.pin(access(0x1000, 8, kRemoteRead));
   ASSERT_TRUE(pin.ok());

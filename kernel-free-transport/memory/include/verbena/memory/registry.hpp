@@ -154,6 +154,7 @@ class Registry {
   struct Chunk;
   struct Table;
   [[gnu::cold]] void add_fate(ShortText& text, const Slot& slot, const char* what) const noexcept;
+  [[gnu::cold]] void add_absence(ShortText& text, std::uint32_t key) const noexcept;
   std::unique_ptr<Table> table_;
 };
 
