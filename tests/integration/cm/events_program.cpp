@@ -270,6 +270,23 @@ void too_much_data() {
   check(rdma_connect(p.client.id, &parameters) != 0 && errno == EINVAL, "rdma_connect");
 }
 
+// librdmacm itself refuses an ID without a device.
+void disconnected_first() {
+  Pair p;
+  p.resolve();
+  check(rdma_disconnect(p.client.id) != 0 && errno == EINVAL, "rdma_disconnect");
+}
+
+void resolved_twice() {
+  Pair p;
+  p.client.resolve_addr();
+  sockaddr_in to = address(INADDR_LOOPBACK, kPort);
+  check(
+      rdma_resolve_addr(p.client.id, nullptr, reinterpret_cast<sockaddr*>(&to), kTimeoutMs) != 0 &&
+          errno == EINVAL,
+      "rdma_resolve_addr");
+}
+
 void rejected() {
   Pair p;
   p.request();
@@ -386,6 +403,8 @@ const std::map<std::string, std::function<void()>> kCases{
     {"nobody_listens", nobody_listens},
     {"rejected", rejected},
     {"too_much_data", too_much_data},
+    {"disconnected_first", disconnected_first},
+    {"resolved_twice", resolved_twice},
     {"unreachable", unreachable},
     {"addr_error", addr_error},
     {"route_error", route_error},

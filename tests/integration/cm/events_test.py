@@ -63,7 +63,9 @@ class EventsTest(EmulatorTest):
         for case, *said in (("nobody_listens", "the connection to 127.0.0.1:", "is rejected (status 8): nobody listens"),
                             ("rejected", "the connection to 127.0.0.1:", "is rejected (status 28): ", "rdma_reject"),
                             ("unreachable", "no connection to 127.0.0.1:", " (status 1): "),
-                            ("too_much_data", "rdma_connect: ", "private_data_len be 56 at most", "; it is 57")):
+                            ("too_much_data", "rdma_connect: ", "private_data_len be 56 at most", "; it is 57"),
+                            ("disconnected_first", "rdma_disconnect: the ID must have been connected before"),
+                            ("resolved_twice", "rdma_resolve_addr: the ID must not be resolved")):
             with self.subTest(case=case):
                 done = subprocess.run([f"{self.BIN}/verbena", "run", "--", PROGRAM, case], capture_output=True, text=True,
                                       timeout=self.LIMIT, check=True)

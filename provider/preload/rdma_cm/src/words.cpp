@@ -88,6 +88,10 @@ const char* why_rejected(std::uint32_t reason) {
 // private data.
 const char* condition_of(std::uint32_t command) {
   switch (command) {
+    case RDMA_USER_CM_CMD_RESOLVE_IP:
+    case RDMA_USER_CM_CMD_RESOLVE_ADDR:
+      return "rdma_resolve_addr: the ID must not be resolved, connected or listening, and its "
+             "source and destination must be of one address family";
     case RDMA_USER_CM_CMD_RESOLVE_ROUTE:
       return "rdma_resolve_route: the address must be resolved before "
              "(RDMA_CM_EVENT_ADDR_RESOLVED), and the route must not be resolved yet";
@@ -101,6 +105,9 @@ const char* condition_of(std::uint32_t command) {
              "answered";
     case RDMA_USER_CM_CMD_LISTEN:
       return "rdma_listen: the ID must not be resolved, connected or listening";
+    case RDMA_USER_CM_CMD_DISCONNECT:
+      return "rdma_disconnect: the ID must have been connected before "
+             "(RDMA_CM_EVENT_ESTABLISHED)";
     default:
       return nullptr;
   }
