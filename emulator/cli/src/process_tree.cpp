@@ -49,8 +49,8 @@ std::optional<Process> parse_stat(const std::string& stat) {
   fields >> process.state >> process.parent;
   for (int i = 0; i < 9; ++i) fields >> skipped;
   fields >> user >> system;
-  for (int i = 0; i < 6; ++i) fields >> skipped;
-  fields >> process.started;
+  for (int i = 0; i < 4; ++i) fields >> skipped;
+  fields >> process.threads >> skipped >> process.started;
   if (!fields) return std::nullopt;
   process.cpu = user + system;
   return process;

@@ -15,12 +15,14 @@ namespace verbena::cli {
 struct Process {
   pid_t pid = 0;
   pid_t parent = 0;
-  char state = 0;             // as in /proc/PID/stat
+  char state = 0;             // of the first thread, as in /proc/PID/stat
+  int threads = 0;            // also counts the first one when it has ended
   std::uint64_t started = 0;  // in clock ticks; tells it from a later process of this number
   std::uint64_t cpu = 0;      // in clock ticks, without its children
   std::string name;
 
-  bool has_ended() const { return state == 'Z' || state == 'X'; }
+  // A process goes on when its first thread has ended by pthread_exit and others have not.
+  bool has_ended() const { return state == 'X' || (state == 'Z' && threads <= 1); }
 };
 
 // Returns nothing if there is no process of this number.
