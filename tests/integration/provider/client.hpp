@@ -69,6 +69,9 @@ void change_user();
 void fork_and_go_on();
 void fork_beside_busy_threads();
 
+// interposed_cases.cpp
+void make_sockets_unseen();
+
 // import_cases.cpp
 void give_away();
 void import_given();

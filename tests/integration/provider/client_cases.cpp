@@ -411,6 +411,7 @@ const std::vector<Case> kCases = {
     {"list_again", &list_again},
     {"fork_and_go_on", &fork_and_go_on},
     {"fork_and_exec", &fork_and_exec},
+    {"make_sockets_unseen", &make_sockets_unseen},
     {"fork_beside_busy_threads", &fork_beside_busy_threads},
     {"leave_a_child", &leave_a_child},
     {"clear_environment_first", &clear_environment_first},

@@ -201,6 +201,16 @@ class Changes(ProviderCase):
         self.assertEqual(len(re.findall("uverbs[0-9]+ cannot be opened: .*changed its user or its root", said)), 1, said)
 
 
+class Interposed(ProviderCase):
+    """Libraries that stand in for functions of the C library are for the program, not for the plugin."""
+
+    def test_the_plugin_makes_its_sockets_by_itself(self):
+        for link in ("auto", "udp"):
+            with self.subTest(link):
+                self.device.environment["VERBENA_LINK"] = link
+                self.run_case("make_sockets_unseen")
+
+
 class Imports(ProviderCase):
     def test_another_process_works_with_the_memory_that_it_imported(self):
         self.run_case("give_away")

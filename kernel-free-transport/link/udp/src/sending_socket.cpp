@@ -11,11 +11,11 @@
 #include <cstring>
 #include <string>
 
-#include "verbena/base/standard_streams.hpp"
 #include "verbena/link/grh_port.hpp"
 #include "verbena/link/socket_address.hpp"
 #include "verbena/link/socket_options.hpp"
 #include "verbena/link/source_ports.hpp"
+#include "verbena/link/system_calls.hpp"
 
 namespace verbena::link {
 namespace {
@@ -56,9 +56,11 @@ std::uint16_t port_for(const UdpOptions& options, bool has_grh, unsigned which) 
 // Returns a bound socket; if there is none, its fd is -1, and errno says why.
 SendingSocket bound_socket(const IpAddress& local, const UdpOptions& options, std::uint16_t port) {
   const SocketAddress wanted(local, port, options.scope_id);
-  const int fd =
-      beyond_streams(::socket(wanted.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (fd < 0) return {};
+  const int fd = new_socket(wanted.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0) {
+    errno = -fd;
+    return {};
+  }
   const int on = 1;
   SocketAddress bound;
   socklen_t size = SocketAddress::kRoom;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// System calls of the data path that bypass the C library. The library's functions are cancellation
+// System calls that bypass the C library. The library's functions are cancellation
 // points: a thread would end inside a verb that holds locks and that is no such point on any
-// adapter. They also change errno, which verbs leave alone. Each function returns what the kernel
+// adapter. They also change errno, which verbs leave alone. Other libraries may stand in for them:
+// librspreload makes rsockets of sockets, and so calls verbs. Each function returns what the kernel
 // returns: minus the errno if it fails.
 #pragma once
 
@@ -65,14 +66,23 @@ inline ssize_t receive_message(int fd, msghdr& message, int flags) noexcept {
   return call_kernel(SYS_recvmsg, fd, &message, flags);
 }
 
-inline int open_file(const char* path, int flags) noexcept {
-  const int fd = static_cast<int>(call_kernel(SYS_openat, AT_FDCWD, path, flags));
+// Returns a new descriptor, moved away from the standard streams.
+inline int new_descriptor(long number, auto... words) noexcept {
+  const int fd = static_cast<int>(call_kernel(number, words...));
   if (fd < 0) return fd;
   const int saved = errno;
   const int moved = beyond_streams(fd);
   const int result = moved >= 0 ? moved : -errno;
   errno = saved;
   return result;
+}
+
+inline int open_file(const char* path, int flags) noexcept {
+  return new_descriptor(SYS_openat, AT_FDCWD, path, flags);
+}
+
+inline int new_socket(int family, int type) noexcept {
+  return new_descriptor(SYS_socket, family, type, 0);
 }
 
 inline ssize_t write_bytes(int fd, const void* bytes, std::size_t size) noexcept {
