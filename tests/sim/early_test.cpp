@@ -46,6 +46,37 @@ TEST(Early, RequestsThatOvertakeOneAreKeptAndNothingGoesAgain) {
   s.expect_unharmed();
 }
 
+// All come in one look: the gap that the first one shows is filled before an answer leaves.
+TEST(Early, AGapThatIsFilledBeforeTheAnswerIsNotReported) {
+  Scene s;
+  std::vector<std::vector<std::uint8_t>> sent;
+  std::size_t refusals = 0;
+  s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t> bytes) {
+    if (s.is_beside(bytes)) return true;
+    if (&from == &s.pair.b) {
+      const auto packet = wire::parse_packet(bytes);
+      refusals += packet->row->aeth && packet->aeth().kind() != wire::AethKind::kAck ? 1 : 0;
+      return true;
+    }
+    sent.emplace_back(bytes.begin(), bytes.end());
+    return sent.size() > 3;
+  };
+  for (std::uint64_t id = 1; id <= 3; ++id) s.left.post(s.left.write(id, 100, s.right));
+  s.pair.world.run(1'000);
+  ASSERT_EQ(sent.size(), 3u);
+  for (const std::size_t which : {2, 0, 1}) {
+    wire::RxDatagram datagram;
+    datagram.bytes = sent[which];
+    datagram.source = s.pair.a.address();
+    datagram.destination = s.pair.b.address();
+    s.pair.b.device().handle_datagram(s.pair.world.now(), datagram);
+  }
+  s.run_until_sent(3);
+  EXPECT_THAT(statuses(s.left.sends), testing::Each(Status::kSuccess));
+  EXPECT_EQ(refusals, 0u);
+  s.expect_unharmed();
+}
+
 TEST(Early, ResponsesThatOvertakeOneAreKeptAndNothingIsAskedForAgain) {
   Scene s;
   s.left.post(s.left.write(1, 5'000, s.right));

@@ -103,7 +103,11 @@ void Responder::handle_reliable(const wire::PacketView& packet) {
   }
   const std::int32_t distance = packet.bth.psn.distance_from(position_.expected);
   if (distance == 0) [[likely]] {
-    gap_reported_ = not_ready_ = false;
+    if (gap_reported_ || not_ready_) [[unlikely]] {
+      // A NAK that is still pending would ask for a packet that the peer has perhaps not sent.
+      gap_reported_ = not_ready_ = false;
+      answers_.withdraw_nak();
+    }
     mismatch_.note_expected();
     handle_in_sequence(packet);
     if (!early_.is_empty()) [[unlikely]]

@@ -65,6 +65,8 @@ class Answers {
     ack_urgent_ = ack_urgent_ || urgent;
   }
   [[gnu::cold]] void set_nak_pending(wire::Aeth aeth);
+  // What the NAK asked for has come before it went out.
+  void withdraw_nak() { nak_pending_ = false; }
 
   bool are_pending() const { return !line_.empty() || ack_pending_ || nak_pending_; }
   // Returns whether more is pending than an acknowledgement that may be held back.
