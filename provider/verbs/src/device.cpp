@@ -8,6 +8,7 @@
 #include "verbena/context/context.hpp"
 #include "verbena/context/live_contexts.hpp"
 #include "verbena/link/clock.hpp"
+#include "verbena/link/uncancelled.hpp"
 #include "verbena/objects/limits.hpp"
 #include "verbena/report/guard.hpp"
 #include "verbena/verbs/parts.hpp"
@@ -190,7 +191,10 @@ int query_rt_values(ibv_context*, ibv_values_ex* values) noexcept {
   });
 }
 
+// A thread that is cancelled in here would be at the end of its stack in a destructor, and so end
+// the process.
 void free_context(ibv_context* c) noexcept {
+  const link::Uncancelled uncancelled;
   Context& context = Context::of(c);
   const abi::Library& library = context.library();
   ibv_context* const first = context.public_context();

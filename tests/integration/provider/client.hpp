@@ -72,6 +72,9 @@ void fork_beside_busy_threads();
 // interposed_cases.cpp
 void make_sockets_unseen();
 
+// thread_cases.cpp
+void cancel_a_close();
+
 // import_cases.cpp
 void give_away();
 void import_given();

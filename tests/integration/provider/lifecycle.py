@@ -147,6 +147,9 @@ class Ends(ProviderCase):
     def test_a_child_closes_its_copy_beside_the_parents_busy_threads(self):
         self.run_case("fork_beside_busy_threads")
 
+    def test_a_thread_is_cancelled_while_it_closes_a_device(self):
+        self.run_case("cancel_a_close")
+
     def test_a_child_that_becomes_another_program_has_the_device_too(self):
         self.run_case("fork_and_exec")
         self.until(lambda: self.contexts() == 0, "a slot is still taken")
