@@ -48,6 +48,12 @@ LiveEngines& live_engines() {
   return *all;
 }
 
+void wake_live_engines() noexcept {
+  const std::unique_lock guard(live_engines().lock, std::try_to_lock);
+  if (!guard.owns_lock()) return;
+  for (AttachedEngine* e : live_engines().all) e->engine().wake();
+}
+
 void add_live_engine(AttachedEngine& engine) {
   const std::lock_guard guard(live_engines().lock);
   live_engines().all.push_back(&engine);

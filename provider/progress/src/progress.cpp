@@ -145,7 +145,9 @@ void* Progress::run_thread(void* self) {
   ::sigaddset(&faults, SIGBUS);
   ::pthread_sigmask(SIG_BLOCK, &faults, nullptr);
   note_thread();
+  last_threads::note_begun();
   static_cast<Progress*>(self)->run();
+  last_threads::note_ended();
   return nullptr;
 }
 
@@ -262,6 +264,8 @@ Progress::Wait Progress::wait_after(Driven::Found found) noexcept {
 void Progress::run() noexcept {
   while (!stopping_.read()) {
     wait(choose());
+    if (last_threads::is_first_gone()) [[unlikely]]
+      last_threads::end_process_if_alone();
   }
 }
 
@@ -312,6 +316,7 @@ void Progress::wait(Wait how) noexcept {
     rest = times::kKeptTerm;
     poll_lease_.begin(now);
   }
+  if (last_threads::is_first_gone()) rest = std::min(rest, times::kLastThreadsLook);
   const timespec timeout{static_cast<time_t>(rest / 1'000'000'000u),
                          static_cast<long>(rest % 1'000'000'000u)};
   const bool receives = how == Wait::kWatch;

@@ -74,6 +74,7 @@ void make_sockets_unseen();
 
 // thread_cases.cpp
 void cancel_a_close();
+void leave_main_thread();
 
 // import_cases.cpp
 void give_away();

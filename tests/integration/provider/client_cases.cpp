@@ -413,6 +413,7 @@ const std::vector<Case> kCases = {
     {"fork_and_exec", &fork_and_exec},
     {"make_sockets_unseen", &make_sockets_unseen},
     {"cancel_a_close", &cancel_a_close},
+    {"leave_main_thread", &leave_main_thread},
     {"fork_beside_busy_threads", &fork_beside_busy_threads},
     {"leave_a_child", &leave_a_child},
     {"clear_environment_first", &clear_environment_first},

@@ -147,6 +147,10 @@ class Ends(ProviderCase):
     def test_a_child_closes_its_copy_beside_the_parents_busy_threads(self):
         self.run_case("fork_beside_busy_threads")
 
+    def test_a_program_ends_with_its_last_thread(self):
+        done = self.device.run([CLIENT, "leave_main_thread"])
+        self.assertEqual((done.returncode, done.stdout), (0, "worked\nexit\n"), done.stderr)
+
     def test_a_thread_is_cancelled_while_it_closes_a_device(self):
         self.run_case("cancel_a_close")
 

@@ -18,6 +18,7 @@
 
 #include "machine.hpp"
 #include "verbena/link/system_calls.hpp"
+#include "verbena/progress/last_threads.hpp"
 #include "verbena/report/thread_guard.hpp"
 
 using verbena::kNever;
@@ -44,6 +45,14 @@ ssize_t write_bytes(int fd, const void* bytes, std::size_t size) noexcept {
 namespace provider {
 
 bool guard_this_thread() noexcept { return true; }
+
+// The first thread of a simulated program never ends before the others.
+namespace last_threads {
+void note_begun() noexcept {}
+void note_ended() noexcept {}
+bool is_first_gone() noexcept { return false; }
+void end_process_if_alone() noexcept {}
+}  // namespace last_threads
 
 }  // namespace provider
 }  // namespace verbena

@@ -20,6 +20,9 @@ class AttachedEngine;
 void add_live_engine(AttachedEngine& engine);
 void remove_live_engine(AttachedEngine& engine) noexcept;
 
+// Wakes the threads of all engines, unless the list is in use.
+void wake_live_engines() noexcept;
+
 struct LiveEngines {
   std::mutex lock;
   std::vector<AttachedEngine*> all;

@@ -132,6 +132,8 @@ class Engine final : public queue::EventSink,
   // Called in the child before resume(). The engine is dead there and holds nothing of the
   // parent's. The first poll in the child is answered with an explanation.
   void abandon() noexcept;
+  // Makes the progress thread look at once.
+  void wake() noexcept { progress_.kick(); }
   // Sends the pending ACKs, unless another thread drives for too long.
   void part() noexcept;
 

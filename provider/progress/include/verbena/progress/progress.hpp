@@ -42,6 +42,7 @@
 #include "verbena/base/types.hpp"
 #include "verbena/control/unique_fd.hpp"
 #include "verbena/events/waker.hpp"
+#include "verbena/progress/last_threads.hpp"
 #include "verbena/progress/poll_lease.hpp"
 #include "verbena/progress/sleep_state.hpp"
 #include "verbena/progress/times.hpp"
@@ -108,6 +109,7 @@ class Progress final : public Waker {
 
   // Called in a forked child, where the thread does not exist.
   void abandon() noexcept {
+    if (running_) last_threads::note_ended();
     running_ = false;
     poll_lease_.end();
   }

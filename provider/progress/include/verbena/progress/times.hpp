@@ -22,6 +22,7 @@
 //   4 ms    | the progress thread       | the poll lease's timer: the polls have ended
 //   4 ms    | a blocked reader          | on a single processor: the first spin in a row
 //   100 ms  | the progress thread       | looks in any case while polls keep it asleep
+//   200 ms  | the progress thread       | looks whether the program's threads have all ended
 #pragma once
 
 #include <cstdint>
@@ -58,6 +59,8 @@ inline constexpr TimeNs kLease = 100 * kUs;
 inline constexpr TimeNs kFirstTerm = 50 * kUs;
 inline constexpr TimeNs kTerm = 1 * kMs;
 inline constexpr TimeNs kKeptTerm = 100 * kMs;
+// Once the first thread has ended.
+inline constexpr TimeNs kLastThreadsLook = 200 * kMs;
 inline constexpr TimeNs kYieldTime = 100 * kUs;
 inline constexpr TimeNs kPollsEnd = 4 * kMs;
 inline constexpr TimeNs kPollRenewal = kPollsEnd / 2;
