@@ -113,6 +113,8 @@ void SideOutput::write(Sink& sink) {
     return;
   }
   if (errno == EAGAIN || errno == EINTR) return;
+  // The run was started with this stream closed: the programs print to nobody, and go on.
+  if (errno == EBADF) return sink.queued.clear();
   if (errno != EPIPE) complain(std::string("cannot write the output: ") + std::strerror(errno));
   sink.is_gone = true;
   sink.queued.clear();

@@ -131,6 +131,16 @@ class Pairs(RunCase):
         self.assertIn("verbena: cannot write the output: No space left on device\n", done.stderr)
         self.nothing_is_left()
 
+    def test_closed_output(self):
+        """The programs print to nobody, as they do alone."""
+        for closed in (">&-", ">&- 2>&-", "<&- >&- 2>&-"):
+            for _ in range(3):
+                done = subprocess.run(["sh", "-c", f'"$VERBENA" run --private --pair "$1" "$2" {closed}; echo $?', "sh",
+                                       self.server + " forever", "echo word; sleep 0.2; echo more; sleep 0.2; exit 7"],
+                                      env=self.env, text=True, capture_output=True, timeout=LIMIT, check=False)
+                self.assertEqual((done.stdout, done.stderr), ("7\n", ""))
+        self.nothing_is_left()
+
     def test_whoever_does_not_read_does_not_stop_the_clock(self):
         run = self.start("--private", "--timeout", "2", "--pair", self.server + " forever", "yes")
         self.assertEqual(run.wait(LIMIT), 124)
