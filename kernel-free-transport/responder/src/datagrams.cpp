@@ -39,9 +39,12 @@ GrhBytes grh_of(const wire::RxDatagram& datagram, std::optional<std::uint32_t> f
   wire::Grh grh;
   grh.traffic_class = datagram.traffic_class;
   grh.flow_label = datagram.flow_label;
-  if (first_word) grh.take_first_word(*first_word);
   grh.hop_limit = datagram.hop_limit;
   grh.payload_length = static_cast<std::uint16_t>(sealed);
+  if (first_word) {
+    grh.take_first_word(*first_word);
+    grh.payload_length -= wire::Deth::kGrhWordSize;
+  }
   if (is_ethernet(datagram)) {
     grh.next_header = wire::Grh::kNextHeaderUdp;
     grh.payload_length = static_cast<std::uint16_t>(sealed + wire::kUdpHeaderSize);

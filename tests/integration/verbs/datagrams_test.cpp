@@ -80,6 +80,8 @@ TEST_F(Datagrams, OnInfiniBandComeWithServiceLevelAndGrh) {
     EXPECT_EQ(std::memcmp(grh()->sgid.raw, gid_.raw, sizeof gid_), 0);
     EXPECT_EQ(std::memcmp(grh()->dgid.raw, gid_.raw, sizeof gid_), 0);
     EXPECT_EQ(grh()->next_hdr, 0x1b);
+    // Behind the GRH: BTH, DETH, the 100 bytes, ICRC.
+    EXPECT_EQ(ntohs(grh()->paylen), 12 + 8 + 100 + 4);
     EXPECT_EQ(std::string(bytes_ + 2048 + kGrh, 100), std::string(100, 'x'));
   }
   ibv_ah_attr plain = to_self(false);
