@@ -64,7 +64,10 @@ ibv_cq* create_cq(ibv_context* c, int cqe, ibv_comp_channel* channel, int vector
 int destroy_cq(ibv_cq* c) noexcept {
   Cq& cq = object_of(c);
   if (const auto users = cq.users.count(); users != 0) {
-    return refusal(EBUSY, "ibv_destroy_cq: EBUSY: %u queue pairs or SRQs use it", users);
+    return refusal(EBUSY,
+                   "ibv_destroy_cq: EBUSY: queue pairs or SRQs use it, %u times in all (a queue "
+                   "pair uses its send_cq and its recv_cq)",
+                   users);
   }
   if (cq.queue.disarm()) cq.context.note_fired(cq);
   // In a forked child the events are the parent's.

@@ -135,7 +135,7 @@ std::vector<Row> completion_rows() {
        [](Case& c) { return moderate(c, 0); }},
       {"ibv_modify_cq", "unknown attr_mask", EINVAL, "attr_mask = 0x10",
        [](Case& c) { return moderate(c, 16); }},
-      {"ibv_destroy_cq", "in use", EBUSY, "queue pairs or SRQs use it",
+      {"ibv_destroy_cq", "in use", EBUSY, "queue pairs or SRQs use it, ",
        [](Case& c) { return ibv_destroy_cq(c.w.cq); }},
       {"ibv_destroy_comp_channel", "in use", EBUSY, nullptr,
        [](Case& c) { return ibv_destroy_comp_channel(c.w.channel); }},
