@@ -176,17 +176,28 @@ constexpr std::uint64_t kKnownSendOps =
 constexpr std::uint64_t kSendOpFlush = 1u << 11;
 constexpr std::uint64_t kSendOpAtomicWrite = 1u << 12;
 
+std::uint64_t send_ops_of(const Context& context, ibv_qp_type type) {
+  constexpr std::uint64_t kOfUd = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+  if (type == IBV_QPT_UD) return kOfUd;
+  if (type == IBV_QPT_UC) {
+    return kOfUd | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+           IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
+  }
+  std::uint64_t all = kKnownSendOps;
+  const std::size_t flags = context.library().qp_flags_offset();
+  if (flags > abi::kWrAtomicWriteOffset) all |= kSendOpAtomicWrite;
+  if (flags > abi::kWrFlushOffset) all |= kSendOpFlush;
+  return all;
+}
+
 bool wants_builder(const Context& context, const ibv_qp_init_attr_ex& attr) {
   if ((attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) == 0) return false;
-  std::uint64_t known = kKnownSendOps;
-  const std::size_t flags = context.library().qp_flags_offset();
-  if (flags > abi::kWrAtomicWriteOffset) known |= kSendOpAtomicWrite;
-  if (flags > abi::kWrFlushOffset) known |= kSendOpFlush;
-  if ((attr.send_ops_flags & ~known) != 0) {
+  const std::uint64_t others = attr.send_ops_flags & ~send_ops_of(context, attr.qp_type);
+  if (others != 0) {
     refuse(EOPNOTSUPP,
-           "ibv_create_qp_ex: send_ops_flags asks for operations that are not offered: "
-           "0x%llx",
-           static_cast<unsigned long long>(attr.send_ops_flags & ~known));
+           "ibv_create_qp_ex: send_ops_flags asks for operations that are not offered, or not for "
+           "this qp_type: 0x%llx",
+           static_cast<unsigned long long>(others));
   }
   return true;
 }

@@ -163,6 +163,22 @@ std::vector<Row> queue_pair_rows() {
            a.send_ops_flags = 1ull << 40;
          });
        }},
+      {"ibv_create_qp_ex", "READs of UC", EOPNOTSUPP, "not for this qp_type: 0x10",
+       [](Case& c) {
+         return create_ex(c, [](Case& k, auto& a) {
+           a.qp_type = IBV_QPT_UC;
+           a.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+           a.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ;
+         });
+       }},
+      {"ibv_create_qp_ex", "WRITEs of UD", EOPNOTSUPP, "not for this qp_type: 0x1",
+       [](Case& c) {
+         return create_ex(c, [](Case& k, auto& a) {
+           a.qp_type = IBV_QPT_UD;
+           a.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+           a.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE;
+         });
+       }},
       {"ibv_open_qp", "attr NULL", EINVAL, "qp_open_attr is NULL",
        [](Case& c) { return made(ibv_open_qp(c.w.context, nullptr)); }},
       {"ibv_open_qp", "comp_mask 0", EINVAL, "needs qp_num, xrcd",
