@@ -6,6 +6,7 @@
 #include "verbena/context/attached_engine.hpp"
 #include "verbena/context/live_contexts.hpp"
 #include "verbena/objects/mapping_watch.hpp"
+#include "verbena/progress/last_threads.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -26,6 +27,7 @@ void after_fork_in_parent() {
 
 void after_fork_in_child() {
   MappingWatch::after_fork(true);
+  last_threads::begin_anew();
   for (AttachedEngine* e : live_engines().all) e->resume_dead();
   free_live_contexts();
   live_engines().lock.unlock();
@@ -49,8 +51,7 @@ LiveEngines& live_engines() {
 }
 
 void wake_live_engines() noexcept {
-  const std::unique_lock guard(live_engines().lock, std::try_to_lock);
-  if (!guard.owns_lock()) return;
+  const std::lock_guard guard(live_engines().lock);
   for (AttachedEngine* e : live_engines().all) e->engine().wake();
 }
 

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,7 +14,9 @@
 #include <optional>
 
 #include "verbena/base/lock.hpp"
+#include "verbena/link/clock.hpp"
 #include "verbena/link/system_calls.hpp"
+#include "verbena/progress/times.hpp"
 
 namespace verbena::provider::last_threads {
 namespace {
@@ -22,6 +25,7 @@ using Wake = void() noexcept;
 
 constinit Published<bool> is_gone;
 constinit Published<bool> is_ending;
+constinit Published<TimeNs> next_look;
 constinit Counter begun;
 constinit Counter ended;
 
@@ -51,11 +55,28 @@ Threads threads_of_process() noexcept {
   return threads;
 }
 
-void* end_process(void*) { std::exit(0); }
+// Our threads block all signals, but a program's handlers at exit() may need them.
+void* end_process(void*) {
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+  std::exit(0);
+}
+
+// Returns whether the first thread has ended and all others are ours. A thread of ours that has
+// begun or ended meanwhile makes the answer no.
+bool is_alone() noexcept {
+  const std::uint64_t begun_before = begun.read();
+  const std::uint64_t ended_before = ended.read();
+  const Threads threads = threads_of_process();
+  return threads.state == 'Z' && threads.count == begun_before - ended_before + 1 &&
+         begun.read() == begun_before && ended.read() == ended_before;
+}
 
 }  // namespace
 
-// The C library destroys thread_local objects of the first thread in exit() only.
+// A thread_local object would not do: the C library destroys those of the first thread in exit()
+// only.
 void note_program(Wake* wake) noexcept {
   static const std::optional<pthread_key_t> key = []() -> std::optional<pthread_key_t> {
     pthread_key_t made;
@@ -70,11 +91,22 @@ bool is_first_gone() noexcept { return is_gone.read(); }
 
 // Ends the process by a further thread: what exit() calls may close a device, and so wait for ours.
 void end_process_if_alone() noexcept {
-  const Threads threads = threads_of_process();
-  if (threads.state != 'Z' || threads.count != begun.read() - ended.read() + 1) return;
-  if (is_ending.take(true)) return;
+  const TimeNs now = link::monotonic_now_ns();
+  if (now < next_look.read()) return;
+  next_look.publish(now + times::kLastThreadsLook);
+  if (!is_alone() || is_ending.take(true)) return;
   pthread_t thread;
-  if (::pthread_create(&thread, nullptr, &end_process, nullptr) == 0) ::pthread_detach(thread);
+  if (::pthread_create(&thread, nullptr, &end_process, nullptr) == 0) {
+    ::pthread_detach(thread);
+  } else {
+    is_ending.publish(false);
+  }
+}
+
+void begin_anew() noexcept {
+  is_gone.publish(false);
+  is_ending.publish(false);
+  ended.add(begun.read() - ended.read());
 }
 
 void note_begun() noexcept { begun.add(1); }

@@ -17,6 +17,7 @@
 #include "verbena/base/standard_streams.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbena/link/system_calls.hpp"
+#include "verbena/progress/last_threads.hpp"
 #include "verbena/progress/times.hpp"
 #include "verbena/report/thread_guard.hpp"
 

@@ -149,7 +149,7 @@ class Ends(ProviderCase):
 
     def test_a_program_ends_with_its_last_thread(self):
         done = self.device.run([CLIENT, "leave_main_thread"])
-        self.assertEqual((done.returncode, done.stdout), (0, "worked\nexit\n"), done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (0, "worked\nexit, SIGTERM blocked: 0\n"), done.stderr)
 
     def test_a_thread_is_cancelled_while_it_closes_a_device(self):
         self.run_case("cancel_a_close")

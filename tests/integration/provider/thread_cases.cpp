@@ -2,6 +2,7 @@
 // Threads of a program that end early, or are cancelled. The plugin has threads of its own, which
 // an adapter has not.
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -13,12 +14,22 @@ namespace client {
 
 // main() ends by pthread_exit(). The process ends with its last thread, as if it had called exit().
 void leave_main_thread() {
-  std::atexit([] { say("exit"); });
+  std::atexit([] {
+    sigset_t blocked;
+    ::sigemptyset(&blocked);
+    EXPECT(::pthread_sigmask(SIG_SETMASK, nullptr, &blocked) == 0);
+    say("exit, SIGTERM blocked: %d", ::sigismember(&blocked, SIGTERM));
+  });
   auto* const loop = new Loop;  // the program never closes its device
   std::thread([loop] {
     loop->post_receive(1);
     loop->post_send(2);
     for (int both = 0; both < 2; ++both) EXPECT(loop->poll().status == IBV_WC_SUCCESS);
+    // Threads of the plugin come and go while this one works.
+    for (int round = 0; round < 200; ++round) {
+      Loop another;
+      another.destroy();
+    }
     constexpr useconds_t kLongerThanTwoLooks = 500'000;
     ::usleep(kLongerThanTwoLooks);
     say("worked");

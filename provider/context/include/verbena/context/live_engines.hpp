@@ -20,7 +20,7 @@ class AttachedEngine;
 void add_live_engine(AttachedEngine& engine);
 void remove_live_engine(AttachedEngine& engine) noexcept;
 
-// Wakes the threads of all engines, unless the list is in use.
+// Wakes the threads of all engines.
 void wake_live_engines() noexcept;
 
 struct LiveEngines {

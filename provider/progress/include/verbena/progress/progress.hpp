@@ -42,7 +42,6 @@
 #include "verbena/base/types.hpp"
 #include "verbena/control/unique_fd.hpp"
 #include "verbena/events/waker.hpp"
-#include "verbena/progress/last_threads.hpp"
 #include "verbena/progress/poll_lease.hpp"
 #include "verbena/progress/sleep_state.hpp"
 #include "verbena/progress/times.hpp"
@@ -109,7 +108,6 @@ class Progress final : public Waker {
 
   // Called in a forked child, where the thread does not exist.
   void abandon() noexcept {
-    if (running_) last_threads::note_ended();
     running_ = false;
     poll_lease_.end();
   }
