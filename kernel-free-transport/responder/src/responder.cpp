@@ -36,7 +36,7 @@ void Responder::resume_at(Psn expected, std::uint32_t message_count) {
   position_ = {expected, message_count & kMask24};
   answers_.note_told(position_.messages);
   message_ = Message::kNone;
-  gap_reported_ = not_ready_ = false;
+  gap_reported_ = not_ready_ = is_gap_all_ = false;
   forget_early();
 }
 
@@ -51,7 +51,7 @@ void Responder::reset() {
   receive_.give_up();
   receive_.lead_to(nullptr);
   answers_.reset();
-  gap_reported_ = not_ready_ = dead_ = false;
+  gap_reported_ = not_ready_ = is_gap_all_ = dead_ = false;
   forget_early();
 }
 
@@ -105,8 +105,8 @@ void Responder::handle_reliable(const wire::PacketView& packet) {
   if (distance == 0) [[likely]] {
     if (gap_reported_ || not_ready_) [[unlikely]] {
       // A NAK that is still pending would ask for a packet that the peer has perhaps not sent.
-      gap_reported_ = not_ready_ = false;
-      answers_.withdraw_nak();
+      if (is_gap_all_) answers_.withdraw_nak();
+      gap_reported_ = not_ready_ = is_gap_all_ = false;
     }
     mismatch_.note_expected();
     handle_in_sequence(packet);
@@ -204,7 +204,8 @@ void Responder::handle_early(const wire::PacketView& packet) {
                        early_.keep(packet, position_.expected, endpoint_.mtu);
   endpoint_.drops->count(DropReason::kOutOfSequence);
   early_ack_request_ = early_ack_request_ || packet.bth.ack_request;
-  if (!is_kept || early_ack_request_ || early_.tells_of_loss()) report_gap();
+  if (!is_kept || early_ack_request_ || early_.tells_of_loss()) report_gap(is_kept);
+  if (!is_kept) is_gap_all_ = false;
 }
 
 // Handles the early packets when the gap before them is filled.
@@ -215,7 +216,7 @@ void Responder::catch_up_with_early() {
     handle_in_sequence(*packet);
   }
   if (early_.is_empty() || dead_) return forget_early();
-  if (early_ack_request_ || early_.tells_of_loss()) report_gap();
+  if (early_ack_request_ || early_.tells_of_loss()) report_gap(true);
 }
 
 void Responder::forget_early() {
@@ -224,9 +225,10 @@ void Responder::forget_early() {
 }
 
 // Reports a gap once; what follows the gap says nothing new (9.7.5.2.8, 9.7.4.1.1).
-void Responder::report_gap() {
+void Responder::report_gap(bool is_all) {
   if (gap_reported_ || not_ready_) return;
   gap_reported_ = true;
+  is_gap_all_ = is_all;
   answers_.set_nak_pending(wire::Aeth::nak(NakCode::kPsnSequence, position_.messages));
 }
 
@@ -246,7 +248,7 @@ void Responder::handle_duplicate(const wire::PacketView& packet) {
   }
   // A part of the packet is new: the peer repeated it from the last PSN that it has heard of.
   const auto behind = static_cast<std::uint32_t>(position_.expected.distance_from(packet.bth.psn));
-  if (packet.psns > behind && !gap_reported_ && !not_ready_) return report_gap();
+  if (packet.psns > behind && !gap_reported_ && !not_ready_) return report_gap(false);
   answers_.set_ack_pending(true);
 }
 
@@ -344,7 +346,7 @@ void Responder::refuse_as_marked(std::uint8_t mark) {
       refuse_not_ready();
       return;
     case NakMark::kPsn:
-      return report_gap();
+      return report_gap(false);
     case NakMark::kInvalid:
       refuse_request(kWhy);
       return;

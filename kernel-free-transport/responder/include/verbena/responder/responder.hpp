@@ -77,7 +77,8 @@ class Responder {
   void handle_in_sequence(const wire::PacketView& packet);
   void handle_early(const wire::PacketView& packet);
   void catch_up_with_early();
-  void report_gap();
+  // `is_all`: every packet behind the gap is kept.
+  void report_gap(bool is_all);
   void forget_early();
   void handle_duplicate(const wire::PacketView& packet);
   void repeat_read(const wire::PacketView& packet);
@@ -150,6 +151,7 @@ class Responder {
   wire::EarlyPackets early_;  // packets behind a gap at the expected PSN
   PsnMismatch mismatch_;
   bool gap_reported_ : 1 = false;       // a sequence NAK went out for the expected PSN
+  bool is_gap_all_ : 1 = false;         // all packets behind that gap are kept
   bool early_ack_request_ : 1 = false;  // an early packet requests an acknowledgement
   bool not_ready_ : 1 = false;          // an RNR NAK went out for the expected PSN
   bool dead_ : 1 = false;               // a fatal NAK went out: nothing is answered any more
