@@ -23,11 +23,13 @@ bool is_stopped(std::uint32_t pid) {
 }
 
 // Returns when a process has started, which tells it from a later one of the same number; empty: it
-// has ended.
+// has ended. The state is that of its first thread, which the number of threads counts, too.
 std::string start_of(std::uint32_t pid) {
-  constexpr std::size_t kStartTime = 19;  // counted from the state
+  constexpr std::size_t kThreads = 17;  // counted from the state
+  constexpr std::size_t kStartTime = 19;
   const std::vector<std::string> fields = fields_of_process(pid);
-  if (fields.size() <= kStartTime || fields[0] == "Z" || fields[0] == "X") return {};
+  if (fields.size() <= kStartTime || fields[0] == "X") return {};
+  if (fields[0] == "Z" && fields[kThreads] == "1") return {};
   return fields[kStartTime];
 }
 
