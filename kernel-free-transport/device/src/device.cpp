@@ -39,6 +39,7 @@ memory::Registry& Device::make_memory(const DeviceOptions& options) {
 Device::~Device() { destroy_left(); }
 
 void Device::destroy_left() {
+  if (is_abandoned_) return;
   std::vector<qp::QueuePair*> left;
   table_.for_each([&](qp::QueuePair& qp) { left.push_back(&qp); });
   for (qp::QueuePair* qp : left) destroy_qp(qp);
@@ -73,6 +74,7 @@ qp::QueuePair* Device::create_qp(qp::QueuePairOptions options) {
 }
 
 void Device::destroy_qp(qp::QueuePair* qp) {
+  if (is_abandoned_) return;
   const Qpn number = qp->number();
   {
     const Guard guard(receive_lock_);

@@ -39,9 +39,8 @@ void Context::on_descriptors_closed() noexcept {
 }
 
 bool Context::leave_behind() noexcept {
-  const bool has_descriptors = !has_lost_descriptors() && engines_.have_their_descriptors();
-  if (has_descriptors && !first().is_parents()) return false;
-  if (!has_descriptors) on_descriptors_closed();
+  if (!has_lost_descriptors() && engines_.have_their_descriptors()) return false;
+  on_descriptors_closed();
   engines_.leave_behind();
   mappings_.reset();
   static Published<Context*> left_last{nullptr};

@@ -81,6 +81,7 @@ void Engine::abandon() noexcept {
   links_.peers().abandon_rings();
   links_.capture().abandon();
   readers_.abandon();
+  device_.abandon();
 }
 
 void Engine::tell_child() noexcept {

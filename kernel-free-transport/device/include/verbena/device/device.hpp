@@ -70,6 +70,9 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   // Destroys the queue pairs that are left. Its owner calls this at the end, while everything that
   // the event sink calls is still there.
   void destroy_left();
+  // Called in a forked child: from then on, queue pairs are left in memory when they are destroyed,
+  // because a thread that does not exist there may have locked them.
+  void abandon() noexcept { is_abandoned_ = true; }
   void add_slot(std::uint32_t slot);
   std::optional<qp::Refused> modify_qp(qp::QueuePair& qp, const qp::Attributes& wanted,
                                        std::uint32_t mask, TimeNs now);
@@ -206,6 +209,7 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   std::array<std::unique_ptr<TxBuffer>, SentCounters::kParts> buffers_;
   SharedReceives shared_;
   std::unordered_map<std::uint32_t, qp::QueuePair*> lines_;  // by number; under the receive lock
+  bool is_abandoned_ = false;
   Published<bool> port_active_{true};
   Published<bool> obeys_marks_{false};
   Published<Mtu> active_mtu_;

@@ -50,8 +50,6 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
 
   Context& owner() noexcept { return owner_; }
   bool is_first() const noexcept { return is_first_; }
-  // Whether this process is a fork of the process that attached the engine.
-  bool is_parents() const noexcept { return is_parents_; }
   Engine& engine() noexcept { return *engine_; }
   DaemonClient& client() noexcept { return client_; }
   Port& port() noexcept { return port_; }
@@ -107,7 +105,7 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
 
   Context& owner_;
   const bool is_first_;
-  bool is_parents_ = false;
+  bool is_parents_ = false;  // this process is a fork of the process that attached it
   StatsMapping stats_;
   DaemonClient client_;
   Journal journal_{client_};

@@ -59,10 +59,9 @@ class Context final {
   // lost as if its emulator had died, and no descriptor number is used any more.
   void on_descriptors_closed() noexcept;
   bool has_lost_descriptors() const noexcept { return has_lost_descriptors_.read(); }
-  // Takes the place of the destructor, and the context stays in memory, in two cases. If the
-  // program has closed our descriptors, the destructor would close their numbers. In a forked child
-  // the destructor could wait for ever for a lock that another thread of the parent held at the
-  // fork. Returns false otherwise: the context can be destroyed.
+  // Takes the place of the destructor if the program has closed our descriptors: the context stays
+  // in memory, because its destructor would close the numbers. Returns false if the program has not
+  // closed them and the context can be destroyed.
   bool leave_behind() noexcept;
   // Refuses with EIO, explained, once the daemon is gone.
   void check_alive(const char* verb) const { engines_.first().check_alive(verb); }
