@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -38,6 +39,8 @@ class PortTest : public testing::Test {
     int ends[2];
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     daemon_.reset(ends[0]);
+    const timeval longest{60, 0};
+    EXPECT_EQ(::setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest), 0);
     client_.emplace(control::Channel(control::UniqueFd(ends[1])), listener_);
     port_.emplace(*client_);
     EngineOptions options;
@@ -74,6 +77,7 @@ class PortTest : public testing::Test {
   std::uint32_t hear_request() {
     const auto message = control::receive_packet(daemon_.get(), 0);
     EXPECT_TRUE(message && message->type() == control::MessageType::kOpenAddress);
+    if (!message) return 0;
     const auto request = control::decode<control::OpenAddress>(message->payload);
     EXPECT_TRUE(request && request->address == own_address(2));
     return message->header.sequence;
