@@ -3,10 +3,16 @@
 #include "peer_questions.hpp"
 
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "client_fixture.hpp"
+#include "process_stat.hpp"
 
 namespace verbena::daemon {
 namespace {
@@ -104,6 +110,29 @@ TEST_F(PeerQuestionsTest, AProcessMayCloseItsDeviceAndLive) {
   siginfo_t ended;
   EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
   EXPECT_EQ(ask(asker, slot).standing, PeerStanding::kEnded) << "its parent has not waited for it";
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(ask(asker, slot).standing, PeerStanding::kEnded);
+}
+
+// The kernel calls such a process a zombie.
+TEST_F(PeerQuestionsTest, AProcessLivesOnAfterItsFirstThread) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    std::thread(&::pause).detach();
+    ::syscall(SYS_exit, 0);
+  }
+  const auto is_first_gone = [child] {
+    const std::vector<std::string> fields = fields_of_process(static_cast<std::uint32_t>(child));
+    return !fields.empty() && fields[0] == "Z";
+  };
+  while (!is_first_gone()) std::this_thread::yield();
+  const Client asker = connect_context("a");
+  const Client peer = connect_context("b", static_cast<std::uint32_t>(child));
+  const std::uint32_t slot = peer.session->context->slot;
+  disconnect(peer);
+  EXPECT_EQ(ask(asker, slot).standing, PeerStanding::kClosed);
+  EXPECT_EQ(::kill(child, SIGKILL), 0);
   EXPECT_EQ(::waitpid(child, nullptr, 0), child);
   EXPECT_EQ(ask(asker, slot).standing, PeerStanding::kEnded);
 }
