@@ -17,7 +17,8 @@ int create(Case& c, void (*change)(Case&, ibv_qp_init_attr&)) {
   return made(ibv_create_qp(c.w.pd, &a));
 }
 
-int create_ex(Case& c, void (*change)(Case&, ibv_qp_init_attr_ex&)) {
+template <typename Change>
+int create_ex(Case& c, Change&& change) {
   ibv_qp_init_attr_ex a{};
   a.qp_type = IBV_QPT_RC;
   a.send_cq = a.recv_cq = c.w.cq;
@@ -26,6 +27,14 @@ int create_ex(Case& c, void (*change)(Case&, ibv_qp_init_attr_ex&)) {
   a.pd = c.w.pd;
   change(c, a);
   return made(ibv_create_qp_ex(c.w.context, &a));
+}
+
+int create_for(Case& c, ibv_qp_type type, std::uint64_t operations) {
+  return create_ex(c, [=](Case& k, auto& a) {
+    a.qp_type = type;
+    a.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    a.send_ops_flags = operations;
+  });
 }
 
 int open(Case& c, void (*change)(Case&, ibv_qp_open_attr&)) {
@@ -157,27 +166,14 @@ std::vector<Row> queue_pair_rows() {
          });
        }},
       {"ibv_create_qp_ex", "unknown operations", EOPNOTSUPP, "send_ops_flags",
-       [](Case& c) {
-         return create_ex(c, [](Case& k, auto& a) {
-           a.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-           a.send_ops_flags = 1ull << 40;
-         });
-       }},
+       [](Case& c) { return create_for(c, IBV_QPT_RC, 1ull << 40); }},
       {"ibv_create_qp_ex", "READs of UC", EOPNOTSUPP, "not for this qp_type: 0x10",
        [](Case& c) {
-         return create_ex(c, [](Case& k, auto& a) {
-           a.qp_type = IBV_QPT_UC;
-           a.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-           a.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ;
-         });
+         return create_for(c, IBV_QPT_UC, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ);
        }},
       {"ibv_create_qp_ex", "WRITEs of UD", EOPNOTSUPP, "not for this qp_type: 0x1",
        [](Case& c) {
-         return create_ex(c, [](Case& k, auto& a) {
-           a.qp_type = IBV_QPT_UD;
-           a.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-           a.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE;
-         });
+         return create_for(c, IBV_QPT_UD, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE);
        }},
       {"ibv_open_qp", "attr NULL", EINVAL, "qp_open_attr is NULL",
        [](Case& c) { return made(ibv_open_qp(c.w.context, nullptr)); }},
