@@ -69,13 +69,6 @@ void change_user();
 void fork_and_go_on();
 void fork_beside_busy_threads();
 
-// interposed_cases.cpp
-void make_sockets_unseen();
-
-// thread_cases.cpp
-void cancel_a_close();
-void leave_main_thread();
-
 // import_cases.cpp
 void give_away();
 void import_given();
@@ -86,5 +79,12 @@ void import_of_a_deregistered_region();
 void import_of_a_changed_region();
 void import_by_the_stopped();
 void import_of_a_number_used_again();
+
+// interposed_cases.cpp
+void make_sockets_unseen();
+
+// thread_cases.cpp
+void cancel_a_close();
+void leave_main_thread();
 
 }  // namespace client

@@ -14,8 +14,8 @@
 
 namespace client {
 
-// A child of a process with an open device may use its copy in any way and ends cleanly. The parent
-// goes on.
+// A child of a process with an open device, whose other threads are in no verb, may use its copy in
+// any way and ends cleanly. The parent goes on.
 void fork_and_go_on() {
   Loop loop;
   for (int round = 0; round < 20; ++round) {
