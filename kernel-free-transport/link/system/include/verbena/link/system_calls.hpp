@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// System calls that bypass the C library. The library's functions are cancellation
-// points: a thread would end inside a verb that holds locks and that is no such point on any
-// adapter. They also change errno, which verbs leave alone. Other libraries may stand in for them:
-// librspreload makes rsockets of sockets, and so calls verbs. Each function returns what the kernel
-// returns: minus the errno if it fails.
+// System calls that bypass the C library. The library's functions are cancellation points: a thread
+// would end inside a verb that holds locks and that is no such point on any adapter. They also
+// change errno, which verbs leave alone. Other libraries may stand in for them: librspreload makes
+// rsockets of sockets, and so calls verbs. Each function returns what the kernel returns: minus the
+// errno if it fails.
 #pragma once
 
 #include <fcntl.h>
