@@ -86,6 +86,11 @@ void check_group(const char* verb, const Qp& qp, const Gid& mgid) {
   }
 }
 
+bool is_member(const std::vector<Membership>& groups, const Gid& mgid) {
+  return std::any_of(groups.begin(), groups.end(),
+                     [&](const Membership& m) { return m.group == mgid; });
+}
+
 int attach_mcast(ibv_qp* q, const ibv_gid* gid, std::uint16_t lid) noexcept {
   return errno_of([&] {
     Qp& qp = object_of(q);
@@ -96,12 +101,12 @@ int attach_mcast(ibv_qp* q, const ibv_gid* gid, std::uint16_t lid) noexcept {
     if (qp.context.plan().infiniband && lid != 0 && lid < kFirstMulticastLid) {
       refuse(EINVAL, "ibv_attach_mcast: lid = 0x%04x is not a multicast LID", lid);
     }
+    const Membership wanted{mgid, lid};
     const std::lock_guard one_by_one(qp.multicast.lock);
-    if (std::find(qp.multicast.groups.begin(), qp.multicast.groups.end(), mgid) !=
-        qp.multicast.groups.end())
-      return;
-    qp.context.multicast().join(qp.pair->number(), mgid, lid);
-    qp.multicast.groups.push_back(mgid);
+    std::vector<Membership>& groups = qp.multicast.groups;
+    if (std::find(groups.begin(), groups.end(), wanted) != groups.end()) return;
+    if (!is_member(groups, mgid)) qp.context.multicast().join(qp.pair->number(), mgid, lid);
+    groups.push_back(wanted);
   });
 }
 
@@ -111,13 +116,16 @@ int detach_mcast(ibv_qp* q, const ibv_gid* gid, std::uint16_t lid) noexcept {
     check_given("ibv_detach_mcast", "gid", gid);
     const Gid mgid = gid_of(*gid);
     const std::lock_guard one_by_one(qp.multicast.lock);
-    const auto found = std::find(qp.multicast.groups.begin(), qp.multicast.groups.end(), mgid);
-    if (found == qp.multicast.groups.end()) {
-      refuse(EINVAL, "ibv_detach_mcast: queue pair 0x%06x is not attached to %s", q->qp_num,
-             mgid.to_string().c_str());
+    std::vector<Membership>& groups = qp.multicast.groups;
+    const auto found = std::find(groups.begin(), groups.end(), Membership{mgid, lid});
+    if (found == groups.end()) {
+      refuse(
+          EINVAL, "ibv_detach_mcast: queue pair 0x%06x is not attached to %s%s", q->qp_num,
+          mgid.to_string().c_str(),
+          is_member(groups, mgid) ? " with this lid: it must be the one of ibv_attach_mcast" : "");
     }
-    qp.multicast.groups.erase(found);
-    qp.context.multicast().leave(qp.pair->number(), mgid, lid);
+    groups.erase(found);
+    if (!is_member(groups, mgid)) qp.context.multicast().leave(qp.pair->number(), mgid, lid);
   });
 }
 

@@ -217,6 +217,21 @@ TEST_F(OwnMulticast, ThreadsAttachAndDetachOneQueuePair) {
   EXPECT_EQ(refused, 0);
 }
 
+// A queue pair that attached a group with two LIDs is a member until it has detached both.
+TEST_F(OwnMulticast, LastsUntilEachLidIsDetached) {
+  make_left(false);
+  for (const std::uint16_t lid : {0xc009, 0xc00a}) {
+    ASSERT_EQ(ibv_attach_mcast(left_, &group_, lid), 0);
+  }
+  ASSERT_EQ(ibv_detach_mcast(left_, &group_, 0xc009), 0);
+  receive(left_, left_->qp_num);
+  send(to_group(), kQkey, 0xffffff);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(ibv_destroy_ah(sent_), 0);
+  EXPECT_EQ(ibv_detach_mcast(left_, &group_, 0xc009), EINVAL);
+  EXPECT_EQ(ibv_detach_mcast(left_, &group_, 0xc00a), 0);
+}
+
 TEST_F(OwnMulticast, DoesNotComeBackWhereItIsBlocked) {
   for (const bool blocks : {false, true}) {
     make_left(blocks);

@@ -305,6 +305,8 @@ std::vector<Row> address_rows() {
          other.raw[15] = 10;
          return ibv_detach_mcast(c.w.ud, &other, 0xc009);
        }},
+      {"ibv_detach_mcast", "attached with another LID", EINVAL, "with this lid",
+       [](Case& c) { return ibv_detach_mcast(c.w.ud, &kGroup, 0xc00a); }},
       {"ibv_detach_mcast", "gid NULL", EINVAL, "gid is NULL",
        [](Case& c) { return ibv_detach_mcast(c.w.ud, nullptr, 0xc009); }},
   };

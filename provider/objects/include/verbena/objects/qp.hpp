@@ -35,10 +35,17 @@ struct ReceiverHandles {
   std::uint32_t domain = 0;  // number of its XRC domain
 };
 
+// A membership is known by the GID and the LID that it was attached with.
+struct Membership {
+  Gid group;
+  std::uint16_t lid = 0;
+  bool operator==(const Membership&) const = default;
+};
+
 // The multicast groups of a queue pair.
 struct Memberships {
   std::mutex lock;  // held while the daemon is asked, so threads attach and detach one by one
-  std::vector<Gid> groups;
+  std::vector<Membership> groups;
 };
 
 struct Qp {
