@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-LIMIT = 30
+LIMIT = 90
 BIN = None  # the folder of the programs
 
 
