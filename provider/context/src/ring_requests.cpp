@@ -41,6 +41,7 @@ void RingRequests::on_outbound(control::Incoming&& message) {
   if (!source) return;
   const link::Peer peer{given->address, given->slot, *source};
   const auto go_on_by_udp = [&](const std::string& reason) {
+    asked_.note_refusal(peer);
     tell_of_udp(choice_, peer.address, given->peer_is_here, reason);
   };
   if (!message.fds[0]) return go_on_by_udp(given->reason);

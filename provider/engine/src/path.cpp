@@ -5,6 +5,7 @@
 
 #include "verbena/engine/engine.hpp"
 #include "verbena/link/shared_ring.hpp"
+#include "verbena/progress/times.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -26,13 +27,15 @@ class Engine::Path final : public wire::Path {
   // counts as one of 1 KiB, because others may be that long.
   std::uint32_t capacity_packets(std::size_t packet_bytes) noexcept override {
     const std::uint32_t by_udp = engine_.links_.faults().capacity_packets(packet_bytes);
-    const bool is_local = engine_.host_.is_own(address()) || is_loopback(address());
-    if (!engine_.has_rings_ || !is_local) return by_udp;
+    if (!engine_.has_rings_ || !is_local()) return by_udp;
     const std::size_t largest = std::max(packet_bytes, kSmallPacket + wire::kMaxHeaders);
     return std::min(by_udp, link::SharedRing::packets_held(largest) / 2);
   }
   Packing packing() noexcept override { return engine_.links_.peers().packing(ring_); }
-  Room room(TimeNs now) noexcept override { return engine_.links_.peers().room(ring_, now); }
+  Room room(TimeNs now) noexcept override {
+    const Room room = engine_.links_.peers().room(ring_, now);
+    return room == Room::kUnknown && awaits_ring(now) ? Room::kNone : room;
+  }
   std::optional<Reading> reading() noexcept override {
     return engine_.links_.peers().reading(ring_);
   }
@@ -52,10 +55,19 @@ class Engine::Path final : public wire::Path {
 
  private:
   const IpAddress& address() const { return ring_.peer.address; }
+  bool is_local() const { return engine_.host_.is_own(address()) || is_loopback(address()); }
+  // A socket holds little of what a quick sender sends until its peer has accepted a ring. The rest
+  // would be lost.
+  bool awaits_ring(TimeNs now) {
+    if (!is_local() || !engine_.host_.may_get_ring(ring_.peer)) return false;
+    if (awaited_since_ == 0) awaited_since_ = now;
+    return now < awaited_since_ + times::kRingAwaited;
+  }
 
   Engine& engine_;
   const Qpn peer_;
   link::RingTo ring_;
+  TimeNs awaited_since_ = 0;
 };
 
 void Engine::send(wire::TxBatch& batch, Qpn flow) noexcept { links_.send(batch, flow); }

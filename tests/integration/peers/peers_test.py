@@ -56,6 +56,22 @@ class Peers(puppets.PuppetCase):
 
         self.each_link(case)
 
+    def test_what_is_not_repeated_waits_for_the_ring(self):
+        """The peer cannot accept a ring yet. What UC sends meanwhile is more than a socket holds."""
+        first, second = self.start("uc", "shm"), self.start("uc", "shm")
+        self.assertEqual(second.do("connect", **first.to), "ok")
+        self.assertEqual(first.do("connect", **second.to), "ok")
+        self.assertEqual(second.do("receive", count=4000, length=8192), "ok")
+        second.process.send_signal(signal.SIGSTOP)
+        self.until(lambda: self.is_stopped(second.process.pid), "it does not stop")
+        try:
+            self.assertEqual(first.do("send", count=4000, length=8192), "ok")
+            time.sleep(0.3)
+        finally:
+            second.process.send_signal(signal.SIGCONT)
+        self.assertEqual(first.do("poll", count=4000), " ".join([SUCCESS] * 4000))
+        self.assertEqual(second.do("poll", count=4000), " ".join([SUCCESS] * 4000))
+
     def test_one_that_has_ended(self):
         def case(link):
             first, second = self.pair(link, **IMPATIENT)

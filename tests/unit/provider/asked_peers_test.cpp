@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Tests which queue pairs ask for a ring: the first one to a peer, and ever fewer of those that
-// follow, until the ring exists or the peer has gone.
+// follow, until the ring exists or the peer has gone; and what is known of the answer.
 #include "verbena/context/asked_peers.hpp"
 
 #include <gtest/gtest.h>
@@ -25,6 +25,22 @@ TEST(AskedPeersTest, EachPeerIsAskedForItself) {
   EXPECT_FALSE(asked.must_ask(kPeer));
   EXPECT_TRUE(asked.must_ask({kPeer.address, kSlot + 1}));
   EXPECT_TRUE(asked.must_ask({IpAddress::v4(0x7f010002), kSlot}));
+}
+
+TEST(AskedPeersTest, WaitsUntilTheRequestIsAnswered) {
+  AskedPeers asked;
+  EXPECT_FALSE(asked.is_waiting(kPeer));
+  asked.must_ask(kPeer);
+  EXPECT_TRUE(asked.is_waiting(kPeer));
+  asked.note_refusal({kPeer.address, kSlot + 32});  // shares the peer's place
+  EXPECT_TRUE(asked.is_waiting(kPeer));
+  asked.note_refusal(kPeer);
+  EXPECT_FALSE(asked.is_waiting(kPeer));
+  asked.forget(kPeer);
+  asked.must_ask(kPeer);
+  EXPECT_TRUE(asked.is_waiting(kPeer));
+  asked.forget(kPeer);
+  EXPECT_FALSE(asked.is_waiting(kPeer));
 }
 
 TEST(AskedPeersTest, WhoIsGoneIsAskedAnew) {

@@ -27,6 +27,7 @@ struct NotingHost final : EngineHost {
     new_peer = peer;
     ++new_peers;
   }
+  bool may_get_ring(const link::Peer&) noexcept override { return awaits_ring; }
   void ask_about(const IpAddress&, Qpn) noexcept override { ++questions; }
   bool is_own(const IpAddress&) const noexcept override { return false; }
   int daemon_fd() const noexcept override { return -1; }
@@ -36,6 +37,7 @@ struct NotingHost final : EngineHost {
   std::atomic<void*> completion_event{nullptr};
   link::Peer new_peer;
   int new_peers = 0;
+  bool awaits_ring = false;
   int questions = 0;
 };
 

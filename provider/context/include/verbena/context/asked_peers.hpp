@@ -21,14 +21,26 @@ class AskedPeers {
   bool must_ask(const link::Peer& peer) {
     const std::lock_guard guard(lock_);
     Entry& entry = entry_of(peer);
-    if (!(entry.peer == peer)) entry = {peer, 0};
+    if (!(entry.peer == peer)) entry = {peer};
     return std::has_single_bit(++entry.times);
+  }
+  // The emulator has answered that there will be no ring for now.
+  void note_refusal(const link::Peer& peer) {
+    const std::lock_guard guard(lock_);
+    Entry& entry = entry_of(peer);
+    if (entry.peer == peer) entry.is_refused = true;
+  }
+  // Returns whether a request for a ring to this peer has no answer yet.
+  bool is_waiting(const link::Peer& peer) {
+    const std::lock_guard guard(lock_);
+    const Entry& entry = entry_of(peer);
+    return entry.peer == peer && entry.times != 0 && !entry.is_refused;
   }
   // The ring is there, or the peer is gone: the next queue pair asks again.
   void forget(const link::Peer& peer) {
     const std::lock_guard guard(lock_);
     Entry& entry = entry_of(peer);
-    if (entry.peer == peer) entry.times = 0;
+    if (entry.peer == peer) entry = {peer};
   }
 
  private:
@@ -36,6 +48,7 @@ class AskedPeers {
   struct Entry {
     link::Peer peer;
     std::uint32_t times = 0;
+    bool is_refused = false;
   };
   Entry& entry_of(const link::Peer& peer) {
     return entries_[(peer.slot + peer.address.bytes.back()) % entries_.size()];

@@ -24,6 +24,8 @@ class RingRequests {
   void seek(const link::Peer& peer) noexcept;
   // Asks for a ring to another engine of this port, given by one of its queue pair numbers.
   void seek(Qpn number) noexcept;
+  // Returns whether the emulator has not answered yet whether there will be a ring to this peer.
+  bool is_waiting_for(const link::Peer& peer) noexcept { return asked_.is_waiting(peer); }
 
   void on_inbound(control::Incoming&& message);
   void on_outbound(control::Incoming&& message);

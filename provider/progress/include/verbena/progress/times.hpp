@@ -23,6 +23,7 @@
 //   4 ms    | a blocked reader          | on a single processor: the first spin in a row
 //   100 ms  | the progress thread       | looks in any case while polls keep it asleep
 //   200 ms  | the progress thread       | looks whether the program's threads have all ended
+//   1 s     | a UC queue pair           | does not send yet: a ring that was asked for may come
 #pragma once
 
 #include <cstdint>
@@ -77,6 +78,9 @@ inline constexpr TimeNs kReaderSpinOfSleeper = 4 * kReaderSpin;
 inline constexpr int kReaderTurns = 2;
 inline constexpr TimeNs kTurnOfNobody = 2 * kUs;
 inline constexpr TimeNs kSpanOfFirstTurns = 4 * kMs;
+
+// --- rings ---
+inline constexpr TimeNs kRingAwaited = 1'000 * kMs;
 
 // --- how they hang together ---
 // A round of polling is shorter than any yield or spin. A spin ends before a poller yields its
