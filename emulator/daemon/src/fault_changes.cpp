@@ -17,10 +17,18 @@ namespace {
 // Far more than `verbena fault` takes. Two such delays and the time of day still fit into a TimeNs.
 constexpr TimeNs kDelayMostNs = TimeNs{1} << 60;
 
-// Returns a seed of 32 bits: it is easy to write down and as good as a longer one.
-std::uint64_t fresh_seed() { return std::random_device{}(); }
-
 }  // namespace
+
+// Returns a seed that is in force already, so that one seed repeats all faults. If there is none,
+// returns a new one of 32 bits: it is easy to write down and as good as a longer one.
+std::uint64_t FaultChanges::seed_of_new_ones() const {
+  if (const auto seed = fabric_.rules().seed()) return *seed;
+  for (const auto& port : fabric_.ports()) {
+    const std::vector<control::FaultSpec> faults = port->faults().in_force();
+    if (!faults.empty()) return faults.front().seed;
+  }
+  return std::random_device{}();
+}
 
 void FaultChanges::on_request(Session& session, const Incoming& in) {
   const auto request = session.decoded<control::ChangeFault>(in);
@@ -45,10 +53,10 @@ void FaultChanges::on_request(Session& session, const Incoming& in) {
 
 void FaultChanges::apply(Session& session, std::uint32_t sequence,
                          const control::ChangeFault& change) {
-  const std::uint64_t fresh = fresh_seed();
+  const std::uint64_t fresh = seed_of_new_ones();
   const std::uint32_t ticket = clients_.next_ticket();
-  control::FaultChanged answer;
-  std::optional<control::Error> refused = change_rules(change, fresh, answer);
+  fabric::Seeds seeds;
+  std::optional<control::Error> refused = change_rules(change, fresh, seeds);
   if (refused && !change.rules.empty()) return session.refuse(sequence, *refused);
   const bool is_of_rules_alone =
       !change.rules.empty() && (change.named & ~std::uint32_t{control::kFaultSeed}) == 0;
@@ -56,15 +64,17 @@ void FaultChanges::apply(Session& session, std::uint32_t sequence,
   for (const auto& port : fabric_.ports()) {
     if (!change.device.empty() && port->info().name != change.device) continue;
     if (!changes_faults) continue;
-    const auto seed = port->faults().change(change, fresh);
-    if (!seed) {
-      refused = seed.error();
+    const auto changed = port->faults().change(change, fresh);
+    if (!changed) {
+      refused = changed.error();
       continue;
     }
-    answer.has_seed = answer.has_seed || seed->has_value();
-    answer.seed = seed->value_or(answer.seed);
+    seeds.insert(changed->begin(), changed->end());
   }
-  if (refused && !answer.has_seed) return session.refuse(sequence, *refused);
+  if (refused && seeds.empty()) return session.refuse(sequence, *refused);
+  control::FaultChanged answer;
+  answer.has_seed = seeds.size() == 1;
+  if (answer.has_seed) answer.seed = *seeds.begin();
   journal_.note(json_of_fault(change, answer));
   on_changed_();
   // Rules may be about any device, so all contexts are told. A context that knows them already goes
@@ -89,7 +99,7 @@ void FaultChanges::apply(Session& session, std::uint32_t sequence,
 // Adds rules, removes them or gives them another seed. Returns what is wrong, if anything is.
 std::optional<control::Error> FaultChanges::change_rules(const control::ChangeFault& change,
                                                          std::uint64_t fresh_seed,
-                                                         control::FaultChanged& answer) {
+                                                         fabric::Seeds& seeds) {
   fabric::RuleTable& rules = fabric_.rules();
   if (change.clear) {
     if (change.qpn == 0) rules.clear(change.data, change.cm, change.device);
@@ -98,19 +108,19 @@ std::optional<control::Error> FaultChanges::change_rules(const control::ChangeFa
   const bool names_seed = (change.named & control::kFaultSeed) != 0;
   const std::optional<std::uint64_t> seed =
       names_seed ? std::optional(change.seed) : std::optional<std::uint64_t>();
+  const std::uint64_t of_new_ones = seed.value_or(rules.seed().value_or(fresh_seed));
   for (const std::string& line : change.rules) {
     const auto rule = fault::parse_rule(line);
     if (!rule) return control::Error{EINVAL, rule.error()};
     if (!rule->device.empty() && fabric_.find(rule->device) == nullptr) {
       return fabric_.no_such_device(rule->device);
     }
-    answer.has_seed = answer.has_seed || rule->needs_seed();
+    if (rule->needs_seed()) seeds.insert(of_new_ones);
   }
   if (const auto added = rules.add(change.rules, seed, fresh_seed); !added) return added.error();
-  if (change.rules.empty() && change.named == control::kFaultSeed) {
-    answer.has_seed = rules.set_seed(change.seed);
+  if (change.rules.empty() && change.named == control::kFaultSeed && rules.set_seed(change.seed)) {
+    seeds.insert(change.seed);
   }
-  answer.seed = rules.seed().value_or(0);
   return std::nullopt;
 }
 

@@ -39,8 +39,8 @@ class FaultChanges {
  private:
   void apply(Session& session, std::uint32_t sequence, const control::ChangeFault& change);
   std::optional<control::Error> change_rules(const control::ChangeFault& change,
-                                             std::uint64_t fresh_seed,
-                                             control::FaultChanged& answer);
+                                             std::uint64_t fresh_seed, fabric::Seeds& seeds);
+  std::uint64_t seed_of_new_ones() const;
 
   fabric::Fabric& fabric_;
   ClientTable& clients_;

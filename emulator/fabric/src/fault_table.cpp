@@ -83,8 +83,7 @@ Outcome<FaultTable::Fault*> FaultTable::find_or_add(std::uint32_t qpn, std::uint
   return &faults_.emplace_back(Fault{spec});
 }
 
-Outcome<std::optional<std::uint64_t>> FaultTable::change(const ChangeFault& change,
-                                                         std::uint64_t fresh_seed) {
+Outcome<Seeds> FaultTable::change(const ChangeFault& change, std::uint64_t fresh_seed) {
   const std::vector<std::uint32_t> aims = aims_of(change);
   const bool takes_all = change.clear && change.qpn == 0 && change.data;
   if (change.clear) {
@@ -93,10 +92,9 @@ Outcome<std::optional<std::uint64_t>> FaultTable::change(const ChangeFault& chan
              (takes_all && is_of_one_qp(fault.spec));
     });
     forget_what_does_nothing();
-    return std::optional<std::uint64_t>{};
+    return Seeds{};
   }
   const bool only_seed = change.named == control::kFaultSeed;
-  std::optional<std::uint64_t> seed;
   for (const std::uint32_t qpn : aims) {
     if (only_seed && find(qpn) == nullptr) continue;
     const auto fault = find_or_add(qpn, fresh_seed);
@@ -106,15 +104,16 @@ Outcome<std::optional<std::uint64_t>> FaultTable::change(const ChangeFault& chan
     if ((change.named & control::kFaultSeed) != 0) (*fault)->spec.seed = change.seed;
   }
   forget_what_does_nothing();
+  Seeds seeds;
   for (const std::uint32_t qpn : aims) {
-    if (const Fault* fault = find(qpn)) seed = fault->spec.seed;
+    if (const Fault* fault = find(qpn)) seeds.insert(fault->spec.seed);
   }
-  if (only_seed && !seed) {
+  if (only_seed && seeds.empty()) {
     return control::fail(ENOENT,
                          "no fault is set that this seed could be for; name one with it, as "
                          "--loss 1%");
   }
-  return seed;
+  return seeds;
 }
 
 // Forgets values of 0, except where they differ from those for every queue pair, and then faults

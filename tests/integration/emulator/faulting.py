@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`verbena fault` and the emulator: what it sets, what a change keeps, and which queue pairs it is for."""
 
+import json
 import os
 import re
 import struct
@@ -82,6 +83,25 @@ class Faults(EmulatorCase):
         done = self.verbena("fault", "--seed", "9")
         self.assertEqual(done.returncode, 1)
         self.assertIn("no fault is set that this seed could be for", done.stderr)
+
+    def seed_said(self, *words):
+        """Returns the seed that `verbena fault` prints, which must be that of its JSON answer, or None."""
+        said = self.fault(*words)
+        in_json = json.loads(self.verbena("fault", "--json", *words).stdout)["seed"]
+        seed = int(re.fullmatch(r"seed (\d+); .* --seed \1\n", said)[1]) if said else None
+        self.assertEqual(in_json, seed)
+        return seed
+
+    def test_one_seed_repeats_all_faults(self):
+        """A fault that is added later has the seed that is printed, which is the one in force."""
+        self.up()
+        seed = self.seed_said("--loss", "1%", "--cm")
+        self.assertEqual(self.seed_said("--loss", "10%"), seed)
+        self.assertEqual({fault["seed"] for fault in self.faults().values()}, {seed})
+        self.assertEqual(self.seed_said("--inject", "drop percent=10"), seed)
+        self.fault("--loss", "2%", "--data", "--seed", "7")
+        self.assertIsNone(self.seed_said("--loss", "3%"), "two seeds are in force")
+        self.assertEqual({fault["seed"] for fault in self.faults().values()}, {seed, 7})
 
     def test_what_is_set_is_shown(self):
         self.up()

@@ -35,10 +35,12 @@ ChangeFault clear(bool data, bool cm, std::uint32_t qpn = 0) {
 
 class FaultTableTest : public ::testing::Test {
  protected:
+  // Returns the seed, which must be the same of all that was changed.
   std::optional<std::uint64_t> set(const ChangeFault& c) {
-    const auto seed = table_.change(c, kFresh);
-    EXPECT_TRUE(seed.ok());
-    return seed ? *seed : std::nullopt;
+    const auto seeds = table_.change(c, kFresh);
+    EXPECT_TRUE(seeds.ok());
+    EXPECT_LE(seeds->size(), 1u);
+    return seeds->empty() ? std::nullopt : std::optional(*seeds->begin());
   }
   std::optional<FaultSpec> in_force(std::uint32_t qpn) {
     for (const FaultSpec& spec : table_.in_force()) {
@@ -53,7 +55,8 @@ class FaultTableTest : public ::testing::Test {
 TEST_F(FaultTableTest, AChangeLeavesWhatItDoesNotName) {
   EXPECT_EQ(set(change(control::kFaultLoss, {.loss_ppm = 5})), kFresh);
   const std::uint64_t id = in_force(0)->id;
-  EXPECT_EQ(*table_.change(change(control::kFaultDelay, {.delay_ns = 7}), 1), kFresh) << "kept";
+  EXPECT_EQ(*table_.change(change(control::kFaultDelay, {.delay_ns = 7}), 1), Seeds{kFresh})
+      << "kept";
   ASSERT_NE(in_force(0), std::nullopt);
   EXPECT_EQ(in_force(0)->values, (control::FaultValues{.loss_ppm = 5, .delay_ns = 7}));
   EXPECT_EQ(in_force(0)->id, id) << "it counts on";
@@ -75,6 +78,19 @@ TEST_F(FaultTableTest, DataAndConnectionManagementAreTwo) {
   EXPECT_NE(in_force(FaultSpec::kCm), std::nullopt);
   set(clear(true, true));
   EXPECT_TRUE(table_.all().empty());
+}
+
+TEST_F(FaultTableTest, AChangeTellsEachSeedThatIsInForce) {
+  ChangeFault both = change(control::kFaultLoss | control::kFaultSeed, {.loss_ppm = 5});
+  both.seed = 3;
+  set(both);
+  both.seed = 4;
+  both.data = false;
+  both.cm = true;
+  set(both);
+  both = change(control::kFaultDelay, {.delay_ns = 7});
+  both.cm = true;
+  EXPECT_EQ(*table_.change(both, kFresh), (Seeds{3, 4}));
 }
 
 TEST_F(FaultTableTest, AQueuePairHasWhatItDoesNotNameFromAll) {

@@ -106,7 +106,7 @@ struct ChangeFault {
 // The daemon's answer, once the change is in force in every process that has the device open. It
 // names the processes that have not confirmed the change in time.
 struct FaultChanged {
-  bool has_seed = false;  // false: no fault is left
+  bool has_seed = false;  // false: no fault is left, or what was changed has several seeds
   std::uint64_t seed = 0;
   SilentProcesses silent;
   VERBENA_MESSAGE(kFaultChanged) { a(m.has_seed, m.seed, m.silent); }

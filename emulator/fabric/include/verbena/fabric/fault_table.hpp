@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "verbena/base/fault_counters.hpp"
@@ -18,6 +19,7 @@
 namespace verbena::fabric {
 
 using FaultTotals = std::array<std::uint64_t, kFaultCounters>;
+using Seeds = std::set<std::uint64_t>;
 
 class FaultTable {
  public:
@@ -28,10 +30,9 @@ class FaultTable {
     FaultTotals retired{};    // counts of contexts that are gone
   };
 
-  // Changes faults. New ones get `fresh_seed` if the change names no seed. Returns the seed of the
-  // changed fault, or nothing if no fault is left.
-  control::Outcome<std::optional<std::uint64_t>> change(const control::ChangeFault& change,
-                                                        std::uint64_t fresh_seed);
+  // Changes faults. New ones get `fresh_seed` if the change names no seed. Returns the seeds of the
+  // changed faults that are left.
+  control::Outcome<Seeds> change(const control::ChangeFault& change, std::uint64_t fresh_seed);
 
   // Returns the faults that contexts, and the daemon's own QP1, must apply now.
   std::vector<control::FaultSpec> in_force() const;
