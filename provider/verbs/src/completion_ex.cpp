@@ -18,8 +18,8 @@ namespace {
 constexpr std::uint64_t kKnownFields =
     IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM | IBV_WC_EX_WITH_QP_NUM | IBV_WC_EX_WITH_SRC_QP |
     IBV_WC_EX_WITH_SLID | IBV_WC_EX_WITH_SL | IBV_WC_EX_WITH_DLID_PATH_BITS |
-    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_TM_INFO |
-    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG |
+    IBV_WC_EX_WITH_TM_INFO | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 
 void show(Cq& cq) noexcept {
   cq.abi.ex.wr_id = cq.current().id;
@@ -100,6 +100,9 @@ std::uint64_t read_wallclock(ibv_cq_ex* c) noexcept {
   const TimeNs age = link::monotonic_now_ns() - object_of(c).current().timestamp;
   return link::realtime_now_ns() - age;
 }
+// There are no VLANs and no flow rules, so no packet has a tag.
+std::uint16_t read_cvlan(ibv_cq_ex*) noexcept { return 0; }
+std::uint32_t read_flow_tag(ibv_cq_ex*) noexcept { return 0; }
 void read_tm_info(ibv_cq_ex* c, ibv_wc_tm_info* info) noexcept {
   info->tag = object_of(c).current().tag;
   info->priv = object_of(c).current().tag_private;
@@ -121,6 +124,8 @@ void install_readers(ibv_cq_ex& ex) {
   ex.read_dlid_path_bits = &read_path_bits;
   ex.read_completion_ts = &read_timestamp;
   ex.read_completion_wallclock_ns = &read_wallclock;
+  ex.read_cvlan = &read_cvlan;
+  ex.read_flow_tag = &read_flow_tag;
   ex.read_tm_info = &read_tm_info;
 }
 

@@ -100,10 +100,6 @@ std::vector<Row> completion_rows() {
        [](Case& c) { return cq_ex(c, [](Case& k, auto& a) { a.comp_vector = 7; }); }},
       {"ibv_create_cq_ex", "unknown wc_flags", EOPNOTSUPP, nullptr,
        [](Case& c) { return cq_ex(c, [](Case& k, auto& a) { a.wc_flags = 1ull << 40; }); }},
-      {"ibv_create_cq_ex", "VLAN", EOPNOTSUPP, "does not fill",
-       [](Case& c) {
-         return cq_ex(c, [](Case& k, auto& a) { a.wc_flags = IBV_WC_EX_WITH_CVLAN; });
-       }},
       {"ibv_create_cq_ex", "unknown comp_mask", EOPNOTSUPP, "unknown bits in comp_mask",
        [](Case& c) { return cq_ex(c, [](Case& k, auto& a) { a.comp_mask = 1u << 20; }); }},
       {"ibv_create_cq_ex", "unknown flags", EOPNOTSUPP, "unknown flags",

@@ -168,7 +168,7 @@ TEST_F(Slots, OfUnsignaledRequestsAreFreeWithALaterOne) {
 TEST_F(Slots, AreFreeAsTheExtendedPollReads) {
   ibv_cq_init_attr_ex init{};
   init.cqe = 100;
-  init.wc_flags = IBV_WC_STANDARD_FLAGS;
+  init.wc_flags = IBV_CREATE_CQ_SUP_WC_FLAGS;  // all fields that there are
   ex_ = ibv_create_cq_ex(context_, &init);
   ASSERT_NE(ex_, nullptr);
   connect_with(ibv_cq_ex_to_cq(ex_));
@@ -180,6 +180,8 @@ TEST_F(Slots, AreFreeAsTheExtendedPollReads) {
     error = ibv_start_poll(ex_, &attr);
   }
   ASSERT_EQ(error, 0);
+  EXPECT_EQ(ibv_wc_read_cvlan(ex_), 0u);
+  EXPECT_EQ(ibv_wc_read_flow_tag(ex_), 0u);
   ASSERT_EQ(fill(left_, 0), 1u);
   for (int i = 0; i < 3; ++i) {
     ASSERT_EQ(ibv_next_poll(ex_), 0);
