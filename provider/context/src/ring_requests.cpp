@@ -44,7 +44,10 @@ void RingRequests::on_outbound(control::Incoming&& message) {
     asked_.note_refusal(peer);
     tell_of_udp(choice_, peer.address, given->peer_is_here, reason);
   };
-  if (!message.fds[0]) return go_on_by_udp(given->reason);
+  if (!message.fds[0]) {
+    const bool is_lost = given->reason.empty();
+    return go_on_by_udp(is_lost ? "this program has no descriptor left for it" : given->reason);
+  }
   auto ring = link::SharedRing::map(message.fds[0].get());
   if (!ring) return go_on_by_udp(ring.error().text);
   link::WakerHandle handle(message.fds[1].release());

@@ -35,8 +35,11 @@ void check_caps(const char* verb, const ibv_qp_cap& cap) {
 Transport check_type(const char* verb, ibv_qp_type type) {
   const auto transport = transport_of(type);
   if (!transport) {
-    refuse(EOPNOTSUPP, "%s: qp_type = %d is not offered (RC, UC, UD, XRC_SEND and XRC_RECV are)",
-           verb, static_cast<int>(type));
+    refuse(EOPNOTSUPP, "%s: qp_type = %d%s is not offered (RC, UC, UD, XRC_SEND and XRC_RECV are)",
+           verb, static_cast<int>(type),
+           type == IBV_QPT_RAW_PACKET ? " (IBV_QPT_RAW_PACKET)"
+           : type == IBV_QPT_DRIVER   ? " (IBV_QPT_DRIVER: a vendor's own, as DC or SRD)"
+                                      : "");
   }
   return *transport;
 }
