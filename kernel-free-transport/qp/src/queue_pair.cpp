@@ -116,6 +116,8 @@ PostedReceive QueuePair::post_receive(const queue::RecvRequest& request) {
       return PostedReceive::kFull;
     case queue::ReceiveQueue::Posted::kTooManySges:
       return PostedReceive::kTooManySges;
+    case queue::ReceiveQueue::Posted::kNoMemory:
+      return PostedReceive::kNoMemory;
     case queue::ReceiveQueue::Posted::kOk:
       break;
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "verbena/base/short_copy.hpp"
 
@@ -29,13 +30,16 @@ ReceiveQueue::ReceiveQueue(const Options& options, EventSink& events)
       shared_(options.shared) {}
 
 // Does not initialise the memory, so that pages of unused receives are never touched.
-void ReceiveQueue::allocate() { storage_.reset(new std::byte[capacity_ * stride_]); }
+bool ReceiveQueue::allocate() noexcept {
+  storage_.reset(new (std::nothrow) std::byte[capacity_ * stride_]);
+  return storage_ != nullptr;
+}
 
 ReceiveQueue::Posted ReceiveQueue::post(const RecvRequest& request) noexcept {
   if (request.sges.size() > max_sges_) return Posted::kTooManySges;
   const Guard guard(lock_);
   if (held_ >= capacity_ && !look_for_freed()) return Posted::kFull;
-  if (!storage_) allocate();
+  if (!storage_ && !allocate()) return Posted::kNoMemory;
   std::byte* at = entry(head_ + count_);
   const EntryHead head{request.id, static_cast<std::uint32_t>(request.sges.size()), 0};
   std::memcpy(at, &head, sizeof head);

@@ -91,8 +91,11 @@ bool copy_inline(SendQueue& queue, std::uint32_t position, const SendRequest& re
   return true;
 }
 
+bool has_rare(WorkOpcode opcode) {
+  return opcode >= WorkOpcode::kCompareSwap && opcode != WorkOpcode::kLocalInvalidate;
+}
+
 void fill_rare(SendQueue& queue, std::uint32_t position, const SendRequest& request) {
-  if (request.opcode == WorkOpcode::kLocalInvalidate) return;
   Rare& rare = queue.make_rare(position);
   if (request.opcode == WorkOpcode::kBindWindow) {
     rare.window_key = request.window_key;
@@ -141,7 +144,7 @@ void fill(const Endpoint& endpoint, SendQueue& queue, SendEntry& entry, std::uin
     entry.remote_key = request.remote_qkey;
     queue.address(position) = *request.address;
   }
-  if (request.opcode >= WorkOpcode::kCompareSwap) [[unlikely]]
+  if (has_rare(request.opcode)) [[unlikely]]
     fill_rare(queue, position, request);
   if (request.opcode >= WorkOpcode::kAtomicWrite) [[unlikely]] {
     return fill_without_buffers(entry, request);
@@ -160,6 +163,8 @@ const char* to_string(Posted posted) {
     case Posted::kQueueFull:
       return "the send queue is full: max_send_wr requests have their slots (one is free when its "
              "completion was polled; of an unsignaled request, that of a later one)";
+    case Posted::kNoMemory:
+      return "no memory for the send queue";
     case Posted::kTooManySges:
       return "num_sge is greater than the queue pair's max_send_sge";
     case Posted::kInlineTooLong:
@@ -190,6 +195,8 @@ Posted post(const Endpoint& endpoint, SendQueue& queue, const SendRequest& reque
   const Posted verdict = check(endpoint, queue, request, length);
   if (verdict != Posted::kOk) [[unlikely]]
     return verdict;
+  if (!queue.has_memory(has_rare(request.opcode))) [[unlikely]]
+    return Posted::kNoMemory;
   const std::uint32_t position = queue.tail();
   SendEntry& entry = queue.push();
   if ((request.flags & queue::kInline) != 0 && !copy_inline(queue, position, request))

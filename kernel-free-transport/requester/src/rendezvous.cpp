@@ -28,7 +28,7 @@ bool post_rendezvous(queue::Endpoint& endpoint, SendQueue& queue, const queue::R
                         Status::kTagRendezvousIncomplete);
     return true;
   }
-  if (!queue.has_room_for_own(2)) return false;
+  if (!queue.has_room_for_own(2) || !queue.has_memory(true)) return false;
   std::uint32_t position = queue.tail();
   SendEntry& read = queue.push(true);
   read.id = r.receive.id;

@@ -27,11 +27,17 @@ SendQueue::SendQueue(const Options& options)
   stride_ = round_up(body_offset_ + body, alignof(std::max_align_t));
 }
 
-SendEntry& SendQueue::push(bool internal) {
-  if (!storage_) [[unlikely]] {
-    const std::size_t bytes = (std::size_t{mask_} + 1) * stride_;
-    storage_.reset(new Line[round_up(bytes, sizeof(Line)) / sizeof(Line)]);
+bool SendQueue::allocate(bool rare) noexcept {
+  const std::size_t entries = std::size_t{mask_} + 1;
+  if (!storage_) {
+    storage_.reset(new (std::nothrow)
+                       Line[round_up(entries * stride_, sizeof(Line)) / sizeof(Line)]);
   }
+  if (rare && !rare_) rare_.reset(new (std::nothrow) Rare[entries]);
+  return storage_ != nullptr && (!rare || rare_ != nullptr);
+}
+
+SendEntry& SendQueue::push(bool internal) {
   if (is_empty()) base_ = tail_;
   SendEntry& entry = *new (raw(tail_++)) SendEntry;
   if (internal) [[unlikely]] {
@@ -39,11 +45,6 @@ SendEntry& SendQueue::push(bool internal) {
     ++internal_;
   }
   return entry;
-}
-
-Rare& SendQueue::make_rare(std::uint32_t position) {
-  if (!rare_) rare_ = std::make_unique<Rare[]>(std::size_t{mask_} + 1);
-  return rare_[position & mask_] = {};
 }
 
 }  // namespace verbena::requester

@@ -15,13 +15,13 @@ ibv_pd* alloc_pd(ibv_context* c) noexcept {
   return pointer_or_errno([&] {
     Context& context = Context::of(c);
     context.check_alive("ibv_alloc_pd");
-    auto* pd = new Pd;
+    auto pd = std::make_unique<Pd>();
     pd->domain = context.next_domain();
     pd->pd.context = c;
     pd->pd.handle = pd->domain;
-    context.exports().domains.add(pd->domain, pd);
+    context.exports().domains.add(pd->domain, pd.get());
     ++context.counts().pds;
-    return &pd->pd;
+    return &pd.release()->pd;
   });
 }
 
@@ -60,7 +60,7 @@ ibv_pd* alloc_parent_domain(ibv_context* c, ibv_parent_domain_init_attr* attr) n
     }
     Td* const thread =
         attr->td != nullptr ? &part_of(context, kVerb, "attr->td", attr->td) : nullptr;
-    auto* pd = new Pd;
+    auto pd = std::make_unique<Pd>();
     pd->parent = &protection;
     pd->parent->users.add();
     pd->thread = thread;
@@ -68,7 +68,7 @@ ibv_pd* alloc_parent_domain(ibv_context* c, ibv_parent_domain_init_attr* attr) n
     pd->domain = pd->parent->domain;
     pd->pd.context = c;
     pd->pd.handle = pd->domain;
-    return &pd->pd;
+    return &pd.release()->pd;
   });
 }
 
@@ -78,9 +78,9 @@ ibv_td* alloc_td(ibv_context* c, ibv_td_init_attr* attr) noexcept {
     if (attr->comp_mask != 0) {
       refuse(EINVAL, "ibv_alloc_td: comp_mask = 0x%x, must be 0", attr->comp_mask);
     }
-    auto* td = new Td;
+    auto td = std::make_unique<Td>();
     td->td.context = c;
-    return &td->td;
+    return &td.release()->td;
   });
 }
 
@@ -284,7 +284,7 @@ void check_access(const char* verb, unsigned access) {
   }
 }
 
-ibv_mr* make_mr(Context& context, Pd& pd, std::uint32_t key, abi::MrType type, int access) {
+ibv_mr* make_mr(Context& context, Pd& pd, std::uint32_t key, abi::MrType type, int access) try {
   auto mr = std::make_unique<Mr>();
   mr->context = &context;
   mr->domain = &pd;
@@ -297,10 +297,14 @@ ibv_mr* make_mr(Context& context, Pd& pd, std::uint32_t key, abi::MrType type, i
   v.handle = key;
   v.lkey = key;
   v.rkey = key;
+  context.exports().regions.add(key, mr.get());
   pd.users.add();
   ++context.counts().mrs;
-  context.exports().regions.add(key, mr.get());
   return &mr.release()->mr.mr;
+} catch (...) {
+  // The device must not keep a region that the program knows nothing of.
+  (void)context.device().memory().deregister(key);
+  throw;
 }
 
 void offer_memory_verbs(abi::Ops& ops) {

@@ -4,6 +4,7 @@
 
 #include "verbena/context/context.hpp"
 #include "verbena/objects/dead_handles.hpp"
+#include "verbena/objects/limits.hpp"
 #include "verbena/verbs/post_errno.hpp"
 #include "verbena/verbs/translate.hpp"
 #include "verbena/verbs/verbs.hpp"
@@ -98,6 +99,8 @@ int errno_of_receive(const Qp& qp, qp::PostedReceive posted, const ibv_recv_wr& 
                      "max_recv_wr = %u have their slots (one is free when its completion "
                      "was polled)",
                      number, qp.caps.max_recv_wr);
+    case qp::PostedReceive::kNoMemory:
+      return refusal(ENOMEM, "ibv_post_recv: queue pair 0x%06x: no memory for the queue", number);
     case qp::PostedReceive::kTooManySges:
       return refusal(EINVAL,
                      "ibv_post_recv: queue pair 0x%06x: num_sge = %d is more than "
@@ -161,6 +164,7 @@ int errno_of_posted(const Qp& qp, requester::Posted posted,
   if (posted == requester::Posted::kOk) [[likely]]
     return 0;
   const int error = posted == requester::Posted::kQueueFull    ? ENOMEM
+                    : posted == requester::Posted::kNoMemory   ? ENOMEM
                     : posted == requester::Posted::kInlineGone ? EFAULT
                                                                : EINVAL;
   return explain_posted(error, qp, posted, request);

@@ -34,11 +34,10 @@ std::unique_ptr<Srq> make_srq(Context& context, const char* verb, Pd& pd, ibv_sr
   auto srq = std::make_unique<Srq>(options, context, context.first().engine());
   srq->domain = &pd;
   srq->shared.domain = pd.domain;
-  pd.users.add();
-  ++context.counts().srqs;
   return srq;
 }
 
+// Fills in what the program sees of an SRQ whose parts are there, and counts those parts as used.
 void fill_public(Srq& srq, ibv_context* c, void* user, ibv_pd* p) {
   ibv_srq& v = srq.abi.srq;
   v.context = c;
@@ -50,6 +49,10 @@ void fill_public(Srq& srq, ibv_context* c, void* user, ibv_pd* p) {
   ::pthread_mutex_init(&v.mutex, nullptr);
   ::pthread_cond_init(&v.cond, nullptr);
   context.exports().shared_receives.add(v.handle, &srq);
+  srq.domain->users.add();
+  if (srq.cq != nullptr) srq.cq->users.add();
+  if (srq.xrcd != nullptr) srq.xrcd->users.add();
+  ++context.counts().srqs;
 }
 
 ibv_srq* create_srq(ibv_pd* p, ibv_srq_init_attr* attr) noexcept {
@@ -119,35 +122,34 @@ void give_back(Srq& srq) {
   --srq.context.counts().srqs;
 }
 
+void add_to_domain(Srq& srq, Xrcd& domain) {
+  srq.shared.xrc_domain = domain.number;
+  device::Device& device = srq.context.device();
+  bool is_added = device.add_shared(srq.shared);
+  const std::string reason = is_added ? "" : srq.context.first().add_slot();
+  if (!is_added && reason.empty()) is_added = device.add_shared(srq.shared);
+  if (!is_added) {
+    refuse(ENOMEM, "ibv_create_srq_ex: all XRC SRQ numbers of this context are taken; %s",
+           reason.c_str());
+  }
+  srq.xrcd = &domain;
+}
+
 ibv_srq* create_srq_ex(ibv_context* c, ibv_srq_init_attr_ex* attr) noexcept {
   return pointer_or_errno([&] {
     Context& context = Context::of(c);
     const SrqParts parts = parts_of(context, *attr);
     auto srq = make_srq(context, "ibv_create_srq_ex", object_of(attr->pd), attr->attr);
     srq->type = parts.type;
-    if (parts.cq != nullptr) {
-      srq->shared.complete_to(parts.cq->queue);
-      srq->cq = parts.cq;
-      parts.cq->users.add();
-      context.engines().choose(nullptr, parts.cq, false);
-    }
     if (parts.type == IBV_SRQT_TM) {
       srq->shared.tags = std::make_unique<queue::TagMatching>(parts.tags, parts.cq->queue);
     }
-    if (parts.xrcd != nullptr) {
-      srq->shared.xrc_domain = parts.xrcd->number;
-      device::Device& device = context.device();
-      bool is_added = device.add_shared(srq->shared);
-      const std::string reason = is_added ? "" : context.first().add_slot();
-      if (!is_added && reason.empty()) is_added = device.add_shared(srq->shared);
-      if (!is_added) {
-        give_back(*srq);
-        refuse(ENOMEM, "ibv_create_srq_ex: all XRC SRQ numbers of this context are taken; %s",
-               reason.c_str());
-      }
-      srq->xrcd = parts.xrcd;
-      parts.xrcd->users.add();
+    if (parts.cq != nullptr) {
+      srq->shared.complete_to(parts.cq->queue);
+      srq->cq = parts.cq;
+      context.engines().choose(nullptr, parts.cq, false);
     }
+    if (parts.xrcd != nullptr) add_to_domain(*srq, *parts.xrcd);
     fill_public(*srq, c, attr->srq_context, attr->pd);
     return &srq.release()->abi.srq;
   });
@@ -232,6 +234,9 @@ int post_srq_recv(ibv_srq* s, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
                           "ibv_post_srq_recv: the queue is full: max_wr = %u receives have "
                           "their slots (one is free when its completion was polled)",
                           srq.shared.queue.capacity());
+          break;
+        case queue::ReceiveQueue::Posted::kNoMemory:
+          error = refusal(ENOMEM, "ibv_post_srq_recv: no memory for the queue");
           break;
         case queue::ReceiveQueue::Posted::kTooManySges:
           error = refusal(EINVAL, "ibv_post_srq_recv: num_sge = %d is more than max_sge = %u",

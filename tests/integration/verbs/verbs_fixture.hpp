@@ -27,6 +27,7 @@ struct Shape {
   std::uint8_t answers = 1;   // READs and atomics that it answers at a time
   ibv_cq* send_cq = nullptr;  // null: cq_
   ibv_cq* receive_cq = nullptr;
+  ibv_qp_cap caps = {64, 64, 1, 1, 64};
 };
 
 class Verbs : public testing::Test {
@@ -81,7 +82,7 @@ class Verbs : public testing::Test {
     init.send_cq = shape.send_cq != nullptr ? shape.send_cq : cq_;
     init.recv_cq = shape.receive_cq != nullptr ? shape.receive_cq : cq_;
     init.srq = shape.srq;
-    init.cap = {64, 64, 1, 1, 64};
+    init.cap = shape.caps;
     init.sq_sig_all = 1;
     ibv_qp* qp = ibv_create_qp(pd_, &init);
     if (qp == nullptr) return nullptr;

@@ -12,6 +12,7 @@ namespace {
 class SendQueueTest : public ::testing::Test {
  protected:
   SendEntry* push(std::uint64_t id) {
+    EXPECT_TRUE(queue.has_memory(true));
     SendEntry& entry = queue.push();
     entry.id = id;
     return &entry;
@@ -66,6 +67,7 @@ TEST(SendQueueOfTheDevice, RequestsOfItsOwnTakeNoSlots) {
   queue::FreedSlots freed;
   SendQueue queue({.capacity = 2, .max_sges = 1, .reserved = 2});
   queue.count_freed_by(&freed);
+  ASSERT_TRUE(queue.has_memory(false));
   queue.push(true);
   queue.push();
   EXPECT_TRUE(queue.has_room_for(1));
@@ -143,6 +145,7 @@ TEST_F(SendQueueTest, WhatFewHaveIsCleanForWhoHasItNext) {
 
 TEST_F(SendQueueTest, AnEntryWithOneBufferIsALine) {
   SendQueue one{{.capacity = 4, .max_sges = 1}};
+  ASSERT_TRUE(one.has_memory(false));
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&one.push()) % 64, 0u);
   }

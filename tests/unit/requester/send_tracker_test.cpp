@@ -20,6 +20,7 @@ class SendTrackerTest : public ::testing::Test {
   SendTrackerTest() { tracker_.start(Psn(100)); }
 
   SendEntry& post(WorkOpcode opcode, std::uint32_t length = 0) {
+    EXPECT_TRUE(tracker_.queue().has_memory(true));
     SendEntry& entry = tracker_.queue().push();
     entry.id = next_id_++;
     entry.opcode = opcode;

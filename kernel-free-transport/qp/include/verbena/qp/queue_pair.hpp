@@ -51,7 +51,14 @@ struct Surroundings {
   const Published<bool>* obeys_marks = nullptr;  // wire::Bth::mark
 };
 
-enum class PostedReceive : std::uint8_t { kOk, kFull, kTooManySges, kWrongState, kNoQueue };
+enum class PostedReceive : std::uint8_t {
+  kOk,
+  kFull,
+  kTooManySges,
+  kWrongState,
+  kNoQueue,
+  kNoMemory
+};
 
 class QueuePair {
  public:

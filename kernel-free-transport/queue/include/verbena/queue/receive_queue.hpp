@@ -40,7 +40,7 @@ class ReceiveQueue {
   };
   ReceiveQueue(const Options& options, EventSink& events);
 
-  enum class Posted : std::uint8_t { kOk, kFull, kTooManySges };
+  enum class Posted : std::uint8_t { kOk, kFull, kTooManySges, kNoMemory };
   Posted post(const RecvRequest& request) noexcept;
   // Moves the oldest receive to `out`, and sends the limit event if due. Returns false if there is
   // none.
@@ -93,7 +93,7 @@ class ReceiveQueue {
     return storage_.get() +
            std::size_t{position >= capacity_ ? position - capacity_ : position} * stride_;
   }
-  void allocate();
+  bool allocate() noexcept;
 
   EventSink& events_;
   void* cookie_;

@@ -12,6 +12,7 @@ namespace verbena::requester {
 enum class Posted : std::uint8_t {
   kOk,
   kQueueFull,    // ENOMEM
+  kNoMemory,     // ENOMEM
   kTooManySges,  // EINVAL, as all below
   kInlineTooLong,
   kMessageTooLong,

@@ -108,7 +108,12 @@ class SendQueue {
   SendEntry& at(std::uint32_t position) const {
     return *reinterpret_cast<SendEntry*>(raw(position));
   }
-  // Reserves the next entry, clean. The queue must not be full.
+  // Returns whether there is memory for entries; `rare`: for those that need a Rare, too. It is
+  // allocated at the first request that needs it.
+  bool has_memory(bool rare) noexcept {
+    return (storage_ != nullptr && (!rare || rare_ != nullptr)) || allocate(rare);
+  }
+  // Reserves the next entry, clean. The queue must have memory and must not be full.
   SendEntry& push(bool internal = false);
   // Takes back the entry that was reserved last for the program, which is not posted after all.
   void take_back() { --tail_; }
@@ -142,7 +147,7 @@ class SendQueue {
   }
   const Rare& rare(std::uint32_t position) const { return rare_[position & mask_]; }
   // Makes the entry's Rare, cleared, for the caller to fill.
-  Rare& make_rare(std::uint32_t position);
+  Rare& make_rare(std::uint32_t position) { return rare_[position & mask_] = {}; }
 
  private:
   // Slots that were not free when they were last looked at.
@@ -152,6 +157,7 @@ class SendQueue {
     freed_seen_ = freed_->total() - freed_before_;
     return held() + requests <= capacity_;
   }
+  bool allocate(bool rare) noexcept;
   std::byte* raw(std::uint32_t position) const {
     return reinterpret_cast<std::byte*>(storage_.get()) +
            std::size_t{(position - base_) & mask_} * stride_;
@@ -168,8 +174,8 @@ class SendQueue {
   struct alignas(64) Line {
     std::byte bytes[64];
   };
-  std::unique_ptr<Line[]> storage_;  // allocated at the first post
-  std::unique_ptr<Rare[]> rare_;     // allocated at the first request that needs it
+  std::unique_ptr<Line[]> storage_;
+  std::unique_ptr<Rare[]> rare_;
   std::uint32_t head_ = 0;
   std::uint32_t tail_ = 0;
   std::uint32_t base_ = 0;  // the position of the ring's first entry
