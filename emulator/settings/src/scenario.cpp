@@ -6,6 +6,7 @@
 #include <toml++/toml.h>
 
 #include <cerrno>
+#include <span>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -50,9 +51,25 @@ struct Kind {
 constexpr Kind kRule{"rule", "action"};
 constexpr Kind kEvent{"event", "do"};
 
+// Returns the line of a wrong rule. It is that of the first key with which the rule is refused for
+// this reason.
+const toml::source_region& where_wrong(const std::string& action,
+                                       std::span<const fault::RuleWord> conditions,
+                                       std::span<const toml::source_region> places,
+                                       const std::string& reason) {
+  std::size_t taken = 0;
+  while (taken < conditions.size()) {
+    const auto rule = fault::make_rule(action, conditions.first(taken));
+    if (!rule && rule.error() == reason) break;
+    ++taken;
+  }
+  return places[taken];
+}
+
 Outcome<fault::Rule> rule_of(const toml::table& table, const Kind& kind, const Place& place) {
   std::string action;
   std::vector<fault::RuleWord> conditions;
+  std::vector<toml::source_region> places{table.source()};  // of the action and the conditions
   for (const auto& [key, node] : table) {
     const auto word = word_of(node);
     if (!word)
@@ -60,10 +77,12 @@ Outcome<fault::Rule> rule_of(const toml::table& table, const Kind& kind, const P
                         "\"" + std::string(key.str()) + "\" must be a string or a number");
     if (key.str() == kind.action) {
       action = *word;
+      places.front() = key.source();
       continue;
     }
     const bool is_time = key.str() == "at" && kind.action == kEvent.action;
     conditions.push_back({std::string(is_time ? "after" : key.str()), *word});
+    places.push_back(key.source());
   }
   if (action.empty()) {
     return place.fail(table.source(), kind.action == kEvent.action
@@ -71,7 +90,9 @@ Outcome<fault::Rule> rule_of(const toml::table& table, const Kind& kind, const P
                                           : "a rule wants an action, as action = \"drop\"");
   }
   auto rule = fault::make_rule(action, conditions);
-  if (!rule) return place.fail(table.source(), rule.error());
+  if (!rule) {
+    return place.fail(where_wrong(action, conditions, places, rule.error()), rule.error());
+  }
   const bool strikes_packets = !rule->is_event() && !rule->is_of_call();
   if (strikes_packets != (kind.action == kRule.action)) {
     return place.fail(table.source(),

@@ -315,11 +315,13 @@ class Refused(Case):
     def test_files(self):
         file = self.device.folder / "rules.toml"
         for text, said in (("", "there is no [[rule]] and no [[event]] in it"), ("colour = 1\n[[rule]]\naction = \"drop\"", "toml:1: unknown key"),
-                           ("[[rule]]\nnth = 1", "wants an action"), ("\n[[rule]]\naction = \"drop\"\nnth = 0", "toml:2: nth=0"),
+                           ("[[rule]]\nnth = 1", "wants an action"), ("\n[[rule]]\naction = \"drop\"\nnth = 0", "toml:4: nth=0"),
                            ("[[rule]]\naction = \"drop\"\nnth = [1]", "a string or a number"), ("[rule", "toml:1"),
                            ("[rule]\naction = \"drop\"", "written as [[rule]]"), ("seed = -1", "seed must be"),
                            ("a" + ".b" * 200_000 + " = 1", "toml:1: a key of more than 256 parts"),
-                           ("[[rule]]\naction = \"drop\"\ncolour = 3", "nothing is known of \"colour\""),
+                           ("[[rule]]\naction = \"drop\"\ncolour = 3", "toml:3: nothing is known of \"colour\""),
+                           ("[[rule]]\nnth = 3\nopcode = \"SEND\"\naction = \"lose\"", "toml:4: \"lose\" is not what a rule can do"),
+                           ("[[rule]]\naction = \"drop\"\nnth = 1\nfirst = 2", "toml:3: nth=, first= and every= are one or the other"),
                            ("[[event]]\ndo = \"kill\"", "kill wants program="),
                            ("[[event]]\nat = \"1s\"", "wants something to do"),
                            ("[[event]]\ndo = \"drop\"", "written as [[rule]]"),
@@ -327,7 +329,7 @@ class Refused(Case):
                            ("[[event]]\ndo = \"fail=EIO\"", "wants call="),
                            ("[[event]]\ndo = \"raise=srq-err\"", "wants srq="),
                            ("[[rule]]\naction = \"fail=EIO\"\ncall = \"ibv_reg_mr\"", "written as [[event]]"),
-                           ("[[rule]]\naction = \"drop\"\nprogram = \"a nth=3\"", "toml:1: program=\"a nth=3\": there may be no blank in it"),
+                           ("[[rule]]\naction = \"drop\"\nprogram = \"a nth=3\"", "toml:3: program=\"a nth=3\": there may be no blank in it"),
                            ("[[event]]\ndo = \"stop\"\nprogram = \"a\"\nnth = 3", "stop happens once")):
             with self.subTest(text=text):
                 file.write_text(text, encoding="utf-8")
