@@ -47,7 +47,9 @@ const char* contradiction(const FaultOptions& o, const ChangeFault& change) {
     return "name a fault (--loss 1%, --inject 'drop nth=3', ...) or --clear; `verbena status` "
            "shows what is set";
   }
-  if (has_rules && (change.qpn != 0 || !o.device.empty() || o.data || o.cm)) {
+  const bool has_values = (change.named & ~std::uint32_t{control::kFaultSeed}) != 0;
+  const bool has_aim = change.qpn != 0 || !o.device.empty() || o.data || o.cm;
+  if (has_rules && has_aim && !has_values) {
     return "a rule says itself whom it is about: qp=, device= and direction= within it, instead of "
            "--qp, --device, --data and --cm";
   }

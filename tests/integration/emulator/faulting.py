@@ -103,6 +103,19 @@ class Faults(EmulatorCase):
         self.assertIsNone(self.seed_said("--loss", "3%"), "two seeds are in force")
         self.assertEqual({fault["seed"] for fault in self.faults().values()}, {seed, 7})
 
+    def test_a_fault_beside_a_rule(self):
+        """The options that say which packets meet a fault are about the fault, and not about the rule beside it."""
+        self.up("--device", "m1", "--device", "m2")
+        self.fault("--device", "m1", "--data", "--loss", "1%", "--seed", "7", "--inject", "drop nth=9")
+        status = self.status()
+        self.assertEqual([[(fault["traffic"], fault["loss_ppm"]) for fault in device["faults"]] for device in status["devices"]],
+                         [[("data", 10_000)], []])
+        self.assertEqual([rule["rule"] for rule in status["rules"]], ["drop nth=9"])
+        for words in (["--data"], ["--cm"], ["--device", "m1"], ["--qp", "0x4001"], ["--data", "--seed", "7"]):
+            done = self.verbena("fault", *words, "--inject", "drop nth=9")
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn("a rule says itself whom it is about", done.stderr)
+
     def test_what_is_set_is_shown(self):
         self.up()
         self.fault("--duplicate", "200ppm", "--reorder", "0.01", "--corrupt", "1%", "--jitter", "50us", "--rate", "1Gbit",
