@@ -44,10 +44,13 @@ struct DeviceOptions {
   std::string log_level;
 
   void add_to(CLI::App& command);
-  // Reads the file first (the default one only if it exists), then the command line.
+  // Reads the file first (the default one only if it exists), then the command line. Says which
+  // settings of the file the command line has made void.
   control::Outcome<settings::Settings> read() const;
   // Leaves out the user's default file, for an emulator that is the same for every user.
   control::Outcome<settings::Settings> read_without_default_file() const;
+  // Says that --log-level was given and is not used, if the emulator ran already.
+  void tell_of_unused_level(bool started_here) const;
 
  private:
   control::Outcome<settings::Settings> read(const std::string& path) const;

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include <string_view>
 #include <utility>
 
+#include "private_dirs.hpp"
 #include "verbena/control/runtime_dir.hpp"
 #include "verbena/fabric/plan.hpp"
 
@@ -137,22 +139,46 @@ control::Error naming_limit(control::Error error) {
   return error;
 }
 
+bool is_same(const control::DeviceInfo& a, const control::DeviceInfo& b) {
+  return a.name == b.name && a.address == b.address && a.persona == b.persona &&
+         a.prefix_length == b.prefix_length;
+}
+
+std::string words_of(const control::DeviceInfo& device) {
+  const bool is_roce = device.persona == control::Persona::kRoce;
+  return device.name + " (" + (is_roce ? "RoCE, " : "InfiniBand, ") + device.address.to_string() +
+         "/" + std::to_string(device.prefix_length) + ")";
+}
+
+// Says what is different: the fabric alone, or the devices, with the first that differs.
+std::string difference(const std::vector<control::DeviceInfo>& wanted,
+                       const control::Welcome& welcome) {
+  const std::vector<control::DeviceInfo>& running = welcome.devices;
+  const auto differs_in_fabric = [](const control::DeviceInfo& a, const control::DeviceInfo& b) {
+    const bool is_ib = a.persona == control::Persona::kInfiniBand && a.persona == b.persona;
+    return is_same(a, b) || (is_ib && a.name == b.name);
+  };
+  const bool is_fabric_alone = std::ranges::equal(wanted, running, differs_in_fabric);
+  const std::ptrdiff_t first = std::ranges::mismatch(wanted, running, is_same).in1 - wanted.begin();
+  const auto at = [first](const std::vector<control::DeviceInfo>& devices) {
+    const bool is_there = first < std::ssize(devices);
+    return is_there ? words_of(devices[static_cast<std::size_t>(first)]) : "no further device";
+  };
+  return std::string("an emulator with ") + (is_fabric_alone ? "another fabric" : "other devices") +
+         " is running (pid " + std::to_string(welcome.daemon_pid) + "): it has " + at(running) +
+         ", and " + at(wanted) + " is asked for";
+}
+
 // Checks that the running emulator has the devices that were asked for.
-Outcome<control::Done> check_devices(const settings::Settings& settings,
+Outcome<control::Done> check_devices(const std::string& runtime_dir,
+                                     const settings::Settings& settings,
                                      const control::Welcome& welcome) {
   if (!settings.chooses_devices()) return control::Done{};
   const auto wanted = planned_devices(settings);
   if (!wanted) return Failure<control::Error>{wanted.error()};
-  bool same = wanted->size() == welcome.devices.size();
-  for (std::size_t i = 0; same && i < wanted->size(); ++i) {
-    const control::DeviceInfo& a = (*wanted)[i];
-    const control::DeviceInfo& b = welcome.devices[i];
-    same = a.name == b.name && a.address == b.address && a.persona == b.persona &&
-           a.prefix_length == b.prefix_length;
-  }
-  if (same) return control::Done{};
-  return fail(EEXIST, "an emulator with other devices is running (pid " +
-                          std::to_string(welcome.daemon_pid) + "); end it first: verbena down");
+  if (std::ranges::equal(*wanted, welcome.devices, is_same)) return control::Done{};
+  return fail(EEXIST,
+              difference(*wanted, welcome) + "; end it first: " + command_that_ends(runtime_dir));
 }
 
 // Ends the emulator, which has ended when the connection ends. Of its answers only a Refused
@@ -267,7 +293,7 @@ Outcome<Emulator> ensure_emulator(const std::string& runtime_dir, const Parts& p
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     auto emulator = reach_emulator(runtime_dir);
     if (emulator) {
-      const auto fits = check_devices(settings, emulator->welcome);
+      const auto fits = check_devices(runtime_dir, settings, emulator->welcome);
       if (!fits) return Failure<control::Error>{fits.error()};
       emulator->started_here = started;
       return emulator;

@@ -9,9 +9,12 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "answer.hpp"
 #include "command.hpp"
@@ -61,7 +64,7 @@ std::optional<int> answer_early(const CLI::App& app, int argc, char** argv) {
   }
   const std::string word = argv[1];
   const std::string asked = word == "help" && argc > 2 ? argv[2] : word;
-  if (asked == "help") {
+  if (asked == "help" && argc == 2) {
     std::fputs(app.help().c_str(), stdout);
     return kOk;
   }
@@ -85,6 +88,26 @@ int print_version(Context& context) {
     std::puts("verbena " VERBENA_VERSION);
   }
   return kOk;
+}
+
+// The help of `run` shows the program too.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = CLI::Formatter::make_usage(app, std::move(name));
+    if (app->get_name() == "run") usage.insert(usage.find_last_not_of('\n') + 1, kProgramWords);
+    return usage;
+  }
+
+ private:
+  static constexpr const char* kProgramWords = " [--] PROGRAM [ARGS...]";
+};
+
+// answer_early() carries it out.
+void add_help(CLI::App& app, std::string& command_name) {
+  CLI::App* command =
+      app.add_subcommand("help", "Print this help, or that of a command: verbena help COMMAND");
+  command->add_option("command", command_name, "Name of the command");
 }
 
 void add_version(CLI::App& app, Context& context) {
@@ -130,8 +153,11 @@ int answer(int argc, char** argv, Context& context) {
       "  eval \"$(verbena env)\"           the same for a whole shell, after `verbena up`");
   app.set_version_flag("--version", VERBENA_VERSION);
   app.require_subcommand(1);
+  app.formatter(std::make_shared<HelpFormatter>());
   app.get_formatter()->column_width(28);
+  std::string helped;
   add_commands(app, context);
+  add_help(app, helped);
   if (argc > 1 && find_command(app, argv[1]) != nullptr) context.command = argv[1];
   if (const auto answered = answer_early(app, argc, argv)) return *answered;
   int own = argc;

@@ -9,6 +9,27 @@
 namespace verbena::cli {
 
 using control::Outcome;
+using settings::Settings;
+
+namespace {
+
+// Tells which settings of the file are not used, because the command line chooses devices, and is
+// silent about them.
+void tell_of_dropped(const std::string& path, const Settings& file, const Settings& line) {
+  if (!line.chooses_devices()) return;
+  std::string dropped;
+  const auto look = [&dropped](const char* name, bool is_in_file, bool is_in_line) {
+    if (is_in_file && !is_in_line) dropped += std::string(dropped.empty() ? "" : ", ") + name;
+  };
+  look("fabric", file.fabric.has_value(), line.fabric.has_value());
+  look("roce", !file.roce.empty(), !line.roce.empty());
+  look("devices", !file.devices.empty(), !line.devices.empty());
+  if (dropped.empty()) return;
+  complain(path + ": not used: " + dropped +
+           "; any of --fabric, --roce and --device replaces all three settings of the file");
+}
+
+}  // namespace
 
 void DeviceOptions::add_to(CLI::App& command) {
   command
@@ -36,6 +57,11 @@ Outcome<settings::Settings> DeviceOptions::read() const {
 
 Outcome<settings::Settings> DeviceOptions::read_without_default_file() const {
   return read(config);
+}
+
+void DeviceOptions::tell_of_unused_level(bool started_here) const {
+  if (log_level.empty() || started_here) return;
+  complain("--log-level is not used: the emulator was running already, with a level of its own");
 }
 
 Outcome<settings::Settings> DeviceOptions::read(const std::string& path) const {
@@ -66,6 +92,7 @@ Outcome<settings::Settings> DeviceOptions::read(const std::string& path) const {
     if (!level) return Failure<control::Error>{level.error()};
     line.log_level = *level;
   }
+  tell_of_dropped(path, all, line);
   all.override_with(line);
   return all;
 }

@@ -53,6 +53,12 @@ void remove_if_left(const std::string& dir) {
   fabric::remove_runtime_files(dir);
 }
 
+// Returns the name of the private emulator of a directory; empty: the emulator is the ordinary one.
+std::string name_in(const std::string& runtime_dir) {
+  const std::string last = runtime_dir.substr(runtime_dir.find_last_of('/') + 1);
+  return last.starts_with(kPrefix) ? last.substr(kPrefix.size()) : "";
+}
+
 // Removes what killed emulators have left. The caller holds the lock of the common directory.
 void sweep(const std::string& common) {
   std::error_code ignored;
@@ -66,13 +72,16 @@ void sweep(const std::string& common) {
 
 std::string common_dir() {
   const std::string dir = control::runtime_dir_path();
-  const std::size_t slash = dir.find_last_of('/');
-  const bool is_private = std::string_view(dir).substr(slash + 1).starts_with(kPrefix);
-  return is_private ? dir.substr(0, slash) : dir;
+  return name_in(dir).empty() ? dir : dir.substr(0, dir.find_last_of('/'));
 }
 
 std::string private_dir_of(const std::string& name) {
   return common_dir() + "/" + std::string(kPrefix) + name;
+}
+
+std::string command_that_ends(const std::string& runtime_dir) {
+  const std::string name = name_in(runtime_dir);
+  return name.empty() ? "verbena down" : "verbena down --private " + name;
 }
 
 Outcome<PrivateDir> make_private_dir(const std::string& name) {

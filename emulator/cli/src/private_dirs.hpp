@@ -21,6 +21,9 @@ std::string common_dir();
 
 std::string private_dir_of(const std::string& name);
 
+// Returns the command that ends the emulator of this directory.
+std::string command_that_ends(const std::string& runtime_dir);
+
 struct PrivateDir {
   std::string path;
   control::UniqueFd lock;

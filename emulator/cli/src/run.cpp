@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -71,6 +72,7 @@ int become_program(const RunOptions& options, const Parts& parts,
   for (int attempt = 0;; ++attempt) {
     auto emulator = ensure_emulator(dir, parts, settings, true);
     if (!emulator) return complain(emulator.error().text, kRunFailed);
+    if (attempt == 0) options.devices.tell_of_unused_level(emulator->started_here);
     const auto held = hold(*emulator);
     if (held) break;
     if (held.error().code != ECONNRESET || attempt == 10) {
@@ -135,6 +137,10 @@ std::string take_words(RunWords& words, bool is_behind_dashes) {
   if (options.faults.is_given() && !options.is_private) {
     return "faults are for all programs of an emulator: take one of your own with --private";
   }
+  const FaultOptions& faults = options.faults;
+  if ((faults.data || faults.cm) && !faults.names_fault()) {
+    return "--data and --cm say which packets meet a fault: name one, as --loss 1%";
+  }
   if (options.capture == "-") {
     return "--capture -: the standard output is the program's; name a file";
   }
@@ -169,9 +175,14 @@ void add_options(CLI::App& command, RunWords& words) {
       .add_option("--artifacts", options.artifacts,
                   "Keep counters, events, packets and explanations of the run in this directory")
       ->type_name("DIR");
+  // A group of their own says in the help that they need --private.
+  const std::vector<CLI::Option*> others = command.get_options();
   options.faults.add_to(command);
   command.add_flag("--require-fired", options.requires_fired,
                    "Exit with 3 if the program has passed but a rule never fired");
+  for (CLI::Option* option : command.get_options()) {
+    if (std::ranges::find(others, option) == others.end()) option->group("Only with --private");
+  }
 }
 
 }  // namespace
@@ -180,11 +191,12 @@ void add_run(CLI::App& app, Context& context) {
   auto words = std::make_shared<RunWords>();
   CLI::App* command = app.add_subcommand(
       "run",
-      "Run a program that sees the emulated device: verbena run [OPTIONS] [--] PROGRAM [ARGS...]\n"
+      "Run a program that sees the emulated device.\n"
       "Starts an emulator if none runs, which ends when its last program has ended. Exits with "
       "the\n"
       "program's exit code, or with 127: program not found, 126: program not executable,\n"
-      "125: the emulator could not be started or reached, 124: time limit.");
+      "125: the emulator could not be started or reached, or the command line is wrong,\n"
+      "124: time limit, 3: a rule never fired (--require-fired).");
   add_options(*command, *words);
   // From the first word on that is no option of ours, everything belongs to the program.
   command->prefix_command();

@@ -130,6 +130,7 @@ class RunEmulator {
     const std::string dir = control::runtime_dir_path();
     auto shared = ensure_emulator(dir, parts, settings, true);
     if (!shared) return Failure<Error>{shared.error()};
+    options.devices.tell_of_unused_level(shared->started_here);
     return RunEmulator({dir, std::move(*shared), {}}, false);
   }
   Emulator& emulator() { return reached_.emulator; }

@@ -37,7 +37,8 @@ std::string summary(const control::DeviceInfo& d) {
 int stay_in_foreground(const std::string& dir, const Parts& parts,
                        const settings::Settings& settings) {
   const auto running = reach_emulator(dir);
-  if (running) return complain("an emulator is running already; end it first: verbena down");
+  if (running)
+    return complain("an emulator is running already; end it first: " + command_that_ends(dir));
   if (!is_absent(running.error())) return complain(running.error().text);
   std::vector<std::string> arguments = daemon_arguments(parts, dir, settings, {});
   arguments.emplace_back("--foreground");
@@ -103,6 +104,7 @@ int up(const UpOptions& options, Context& context) {
   if (options.foreground) return stay_in_foreground(dir, *parts, *settings);
   auto emulator = ensure_emulator(dir, *parts, *settings, false);
   if (!emulator) return complain(emulator.error().text);
+  options.devices.tell_of_unused_level(emulator->started_here);
   // `verbena run` may have started it, to end with its last user.
   const auto stays = emulator->channel.call<control::Ack>(control::Stay{});
   if (!stays) return complain(stays.error().text);
@@ -140,7 +142,8 @@ void add_up(CLI::App& app, Context& context) {
       "Without options it has one InfiniBand device, verbena0, that only this host reaches.");
   options->devices.add_to(*command);
   options->chosen.add_to(*command);
-  command->add_flag("--foreground", options->foreground, "Stay in the terminal and log to it");
+  command->add_flag("--foreground", options->foreground,
+                    "Stay in the terminal and log to it (not with --private or --json)");
   add_json_option(*command, context);
   command->callback([options, &context] { context.exit_code = up(*options, context); });
 }

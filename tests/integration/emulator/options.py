@@ -90,6 +90,46 @@ class Options(EmulatorCase):
             self.assertIn(f"verbena0 at {self.address}", self.log())
             self.verbena("down")
 
+    def test_a_log_level_that_comes_too_late(self):
+        self.up("--log-level", "info")
+        for words in (["up"], ["run", "--", "true"], ["run", "--timeout", "50", "--", "true"]):
+            done = self.verbena(words[0], "--log-level", "debug", *words[1:])
+            self.assertEqual((done.returncode, done.stderr), (0, "verbena: --log-level is not used: the emulator was running "
+                                                              "already, with a level of its own\n"), words)
+            self.assertEqual(self.verbena(*words).stderr, "")
+
+    def test_settings_of_the_file_that_are_not_used(self):
+        """--device, --fabric and --roce together replace the three settings that choose devices."""
+        why = "; any of --fabric, --roce and --device replaces all three settings of the file\n"
+        path = self.config(f'fabric = "{self.fabric}"\ndevices = ["mine"]\nlog_level = "info"\n')
+        for words, dropped in ((["--fabric", self.fabric], "devices"), (["--roce", self.address], "fabric, devices"),
+                               (["--fabric", self.fabric, "--device", "other"], ""), (["--log-level", "off"], "")):
+            done = self.verbena("up", "--config", path, *words)
+            self.assertEqual((done.returncode, done.stderr), (0, f"verbena: {path}: not used: {dropped}{why}" if dropped else ""),
+                             words)
+            self.verbena("down")
+        done = self.verbena("run", "--private", "--config", path, "--device", "other", "--", "true")
+        self.assertEqual((done.returncode, done.stderr), (0, f"verbena: {path}: not used: fabric{why}"))
+        # So it is with the default file.
+        os.mkdir(self.home + "/verbena")
+        os.rename(path, self.home + "/verbena/config.toml")
+        done = self.verbena("run", "--fabric", self.fabric, "--", "true")
+        self.assertEqual((done.returncode, done.stderr), (0, f"verbena: {self.home}/verbena/config.toml: not used: devices{why}"))
+
+    def test_other_devices_than_those_that_run(self):
+        """The first difference is named, also if it is the fabric alone."""
+        self.up()
+        other = self.fabric.replace(".0/24", ".64/26")
+        pid, here = self.daemon_pid(), f"verbena0 (InfiniBand, {self.address}/24)"
+        for words, what, wanted in ((["--fabric", other], "another fabric", f"verbena0 (InfiniBand, {self.address[:-1]}65/26)"),
+                                    (["--fabric", self.fabric, "--device", "x"], "other devices", f"x (InfiniBand, {self.address}/24)")):
+            done = self.verbena("up", *words)
+            self.assertEqual((done.returncode, done.stderr),
+                             (1, f"verbena: an emulator with {what} is running (pid {pid}): it has {here}, and {wanted} is "
+                                 "asked for; end it first: verbena down\n"))
+        done = self.verbena("up", "--fabric", self.fabric, "--device", "verbena0", "--device", "b")
+        self.assertIn(f"it has no further device, and b (InfiniBand, {self.address[:-1]}2/24) is asked for", done.stderr)
+
     def test_explain_in_a_file(self):
         for value, seen in (("true", True), ("false", False)):
             path = self.config(f'fabric = "{self.fabric}"\nexplain = {value}\n')

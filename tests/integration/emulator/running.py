@@ -163,6 +163,19 @@ class Words(EmulatorCase):
         for command in ("run", "up", "down", "status", "env", "doctor", "port", "fault", "capture"):
             self.assertEqual(self.verbena(command, "--help").returncode, 0, command)
 
+    def test_what_help_says_of_run_and_up(self):
+        done = self.verbena("run", "--help").stdout
+        self.assertIn("\nUsage: verbena run [OPTIONS] [--] PROGRAM [ARGS...]\n", done)
+        before, _, private = done.partition("\nOnly with --private:\n")
+        for option in ("loss", "duplicate", "reorder", "corrupt", "delay", "jitter", "rate", "seed", "inject", "scenario", "data",
+                       "cm", "require-fired"):
+            self.assertIn(f"\n  --{option} ", "\n" + private)
+        self.assertIn("\n  --timeout ", before)
+        for said in (done, self.verbena("--help").stdout):
+            self.assertIn("3: a rule never fired (--require-fired)", said)
+        self.assertRegex(self.verbena("--help").stdout, r"\n  help  +Print this help, or that of a command")
+        self.assertRegex(self.verbena("up", "--help").stdout, r"--foreground +.*\(not with --private or --json\)")
+
     def test_help_for_newcomers(self):
         alone = self.verbena()
         self.assertEqual((alone.returncode, alone.stdout), (2, ""))

@@ -153,6 +153,9 @@ class Private(RunCase):
         faults = json.loads(self.private(*words, "--cm", "--", "sh", "-c", STATUS).stdout)["devices"][0]["faults"]
         self.assertEqual([f["traffic"] for f in faults], ["cm"])
         self.assertEqual(self.private(*words, "--", "false").stderr, "")
+        status = json.loads(self.private(*words, "--data", "--inject", "drop nth=9", "--", "sh", "-c", STATUS).stdout)
+        self.assertEqual([f["traffic"] for f in status["devices"][0]["faults"]], ["data"])
+        self.assertEqual([rule["rule"] for rule in status["rules"]], ["drop nth=9"])
         self.assertRegex(self.private("--loss", "1%", "--", "false").stderr,
                          r"^verbena: the same again: verbena run --seed \d+ --private --loss 1% -- false\n$")
 
@@ -160,6 +163,7 @@ class Private(RunCase):
         touch = ["--", "touch", self.home + "/started"]
         for words, why in ((["--loss", "1%"], "take one of your own with --private"),
                            (["--private", "--loss", "much"], '"much" is not a share'),
+                           (["--private", "--data"], "--data and --cm say which packets meet a fault: name one, as --loss 1%"),
                            (["--private=a/b"], '"a/b" is no name of a private emulator'),
                            (["--private", "--fail", "ibv_reg_mr=ENOWAY"], "--fail ibv_reg_mr=ENOWAY")):
             done = self.verbena("run", *words, *touch)
@@ -267,6 +271,16 @@ class Named(RunCase):
         ups = [subprocess.Popen(words, env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(8)]
         self.assertEqual(sorted(up.wait(LIMIT) for up in ups), [0] + [2] * 7)
         self.assertEqual(len(self.daemons()), 1)
+
+    def test_how_to_end_it_from_its_own_shell(self):
+        """Plain `verbena down` could be typed in another shell, where it ends another emulator."""
+        self.assertEqual(self.verbena("up", "--private", "inner").returncode, 0)
+        env = dict(self.env, VERBENA_RUNTIME_DIR=self.dir + "/private-inner")
+        for words in (["up", "--device", "other"], ["up", "--foreground"]):
+            done = self.verbena(*words, env=env)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, "^verbena: [^\n]*; end it first: verbena down --private inner\n$")
+        self.assertEqual(self.verbena("down", "--private", "inner", env=env).stdout, "emulator down\n")
 
     def test_a_run_with_a_name(self):
         run = self.start("--private=mine", "--", "sh", "-c", "echo ready; read word")
