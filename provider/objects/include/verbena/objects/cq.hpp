@@ -24,9 +24,10 @@ struct CompletionChannel;
 struct Cq {
   using Public = abi::PrivateCq;
   // `first` is the owner's first engine; `events` hears of the completions for which the queue was
-  // armed.
-  Cq(const queue::CompletionQueue::Options& options, Context& owner, Engine& first,
-     queue::EventSink& events);
+  // armed. The queue's cookie is this object.
+  Cq(queue::CompletionQueue::Options options, Context& owner, Engine& first,
+     queue::EventSink& events)
+      : context(owner), engine(&first), queue((options.cookie = this, options), events) {}
   abi::PrivateCq abi{};
   Context& context;
   // The engine whose queue pairs complete here; null if several engines have such queue pairs.

@@ -20,7 +20,9 @@ struct Xrcd;
 
 struct Srq {
   using Public = abi::PrivateSrq;
-  Srq(const queue::ReceiveQueue::Options& options, Context& owner, queue::EventSink& events);
+  // The queue's cookie is this object.
+  Srq(queue::ReceiveQueue::Options options, Context& owner, queue::EventSink& events)
+      : context(owner), shared((options.cookie = this, options), events) {}
   abi::PrivateSrq abi{};
   Context& context;
   queue::SharedReceive shared;
