@@ -24,20 +24,12 @@ control::Outcome<StatsMemory> StatsMemory::create(std::uint32_t slot) {
       ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return failed("cannot size a memory file");
   }
-  void* at = ::mmap(nullptr, sizeof(control::SharedStats), PROT_READ | PROT_WRITE, MAP_SHARED,
-                    fd.get(), 0);
-  if (at == MAP_FAILED) return failed("cannot map a memory file");
+  control::MappedStats shared = control::map_stats(fd.get());
+  if (!shared) return failed("cannot map a memory file");
   // Does not value-initialise, so that the journal's pages are allocated only as it fills.
-  auto* shared = new (at) control::SharedStats;
+  new (shared.get()) control::SharedStats;
   shared->page.slot = slot;
-  return StatsMemory(std::move(fd), shared);
-}
-
-StatsMemory::StatsMemory(StatsMemory&& other) noexcept
-    : fd_(std::move(other.fd_)), shared_(std::exchange(other.shared_, nullptr)) {}
-
-StatsMemory::~StatsMemory() {
-  if (shared_ != nullptr) ::munmap(shared_, sizeof(control::SharedStats));
+  return StatsMemory(std::move(fd), std::move(shared));
 }
 
 }  // namespace verbena::fabric

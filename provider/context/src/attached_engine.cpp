@@ -32,8 +32,8 @@ AttachedEngine::AttachedEngine(Context& owner, control::Channel channel, const c
       control::kDefaultTimeoutMs, &fds);
   if (!opened) refuse(opened.error().code, "ibv_open_device: %s", opened.error().text.c_str());
   port_.open(opened->device);
-  if (fds[1]) stats_.map(fds[1].get());
-  journal_.attach(stats_.journal());
+  if (fds[1]) stats_ = control::map_stats(fds[1].get());
+  if (stats_) journal_.attach(stats_->journal);
   EngineOptions options = options_for(opened->slot, first);
   options.links.receiver = std::move(fds[0]);
   // Sockets to send from come if this process is in another network namespace than the emulator.
@@ -44,7 +44,7 @@ AttachedEngine::AttachedEngine(Context& owner, control::Channel channel, const c
   engine_->device().set_port_active(opened->device.port_state == control::PortState::kActive);
   port_.attach(*engine_);
   rings_.attach(engine_->links().peers());
-  orders_.attach(*engine_, port_.info().name, stats_.page(),
+  orders_.attach(*engine_, port_.info().name, stats_ ? &stats_->page : nullptr,
                  is_first_ ? &owner_.failing_calls() : nullptr);
   // Orders take effect before the first packet.
   if (opened->capture.is_on) orders_.on_capture(std::move(opened->capture), fds[2 + senders]);
@@ -74,7 +74,7 @@ EngineOptions AttachedEngine::options_for(std::uint32_t slot, AttachedEngine* fi
   d.memory_port = &owner_.user_memory();
   if (first != nullptr) d.memory = &first->engine().device().memory();
   d.max_regions = kMaxMr + kMaxMw;
-  if (stats_.page() != nullptr) d.counters = &stats_.page()->counters;
+  if (stats_) d.counters = &stats_->page.counters;
   d.seed = link::random_seed();
   options.has_rings = rings_.choice() != LinkChoice::kUdp;
   options.links.self = {info.address, slot};

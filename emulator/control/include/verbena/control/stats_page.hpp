@@ -4,9 +4,13 @@
 // in a sealed memfd that the daemon makes, with the context's journal behind it.
 #pragma once
 
+#include <sys/mman.h>
+
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "verbena/base/fault_counters.hpp"
 #include "verbena/base/lock.hpp"
@@ -54,5 +58,16 @@ struct SharedStats {
 // The size lets a device be opened under a low `ulimit -f`, which rules out rings.
 static_assert(sizeof(SharedStats) <= 64 * 1024);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+struct UnmapStats {
+  void operator()(SharedStats* stats) const noexcept { ::munmap(stats, sizeof *stats); }
+};
+using MappedStats = std::unique_ptr<SharedStats, UnmapStats>;
+
+// Returns null, with errno, if the memfd cannot be mapped.
+inline MappedStats map_stats(int fd) noexcept {
+  void* at = ::mmap(nullptr, sizeof(SharedStats), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  return MappedStats(at == MAP_FAILED ? nullptr : static_cast<SharedStats*>(at));
+}
 
 }  // namespace verbena::control

@@ -17,7 +17,7 @@
 #include "verbena/context/object_counts.hpp"
 #include "verbena/context/port.hpp"
 #include "verbena/context/ring_requests.hpp"
-#include "verbena/context/stats_mapping.hpp"
+#include "verbena/control/stats_page.hpp"
 #include "verbena/control/status_messages.hpp"
 #include "verbena/engine/engine.hpp"
 
@@ -108,8 +108,8 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
 
   Context& owner_;
   const bool is_first_;
-  bool is_parents_ = false;  // this process is a fork of the process that attached it
-  StatsMapping stats_;
+  bool is_parents_ = false;     // this process is a fork of the process that attached it
+  control::MappedStats stats_;  // null: nothing is counted or told to the emulator
   DaemonClient client_;
   Journal journal_{client_};
   Port port_{client_};

@@ -18,8 +18,8 @@ class Journal {
  public:
   explicit Journal(DaemonClient& client);
 
-  // With null, nothing is told.
-  void attach(control::JournalRing* ring) noexcept { ring_ = ring; }
+  // Before this, nothing is told.
+  void attach(control::JournalRing& ring) noexcept { ring_ = &ring; }
   void note(const queue::Occurrence& what) noexcept;
   void note_end(control::JournalKind kind) noexcept;
 
