@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <string_view>
+#include <type_traits>
 
 // Names inside the C library.
 extern "C" {
@@ -87,54 +88,25 @@ void* raw_stat_function(std::string_view name) {
   return nullptr;
 }
 
+// Returns the first of these functions that has the type F, or null.
+template <typename F, typename First, typename... Others>
+constexpr F* first_of_type(First* first, Others*... others) {
+  if constexpr (std::is_same_v<F, First>) {
+    return first;
+  } else if constexpr (sizeof...(others) != 0) {
+    return first_of_type<F>(others...);
+  } else {
+    return nullptr;
+  }
+}
+
 // Returns the raw function of this type, or null if the type needs none.
 template <typename F>
 constexpr F* raw_of() {
-  return nullptr;
+  return first_of_type<F>(raw_open, raw_openat, raw_read, raw_write, raw_mmap, raw_munmap,
+                          raw_mremap, raw_shmdt, raw_brk, __sbrk);
 }
 
-template <>
-constexpr int (*raw_of<int(const char*, int, ...)>())(const char*, int, ...) {
-  return raw_open;
-}
-template <>
-constexpr int (*raw_of<int(int, const char*, int, ...)>())(int, const char*, int, ...) {
-  return raw_openat;
-}
-template <>
-constexpr ssize_t (*raw_of<ssize_t(int, void*, size_t)>())(int, void*, size_t) {
-  return raw_read;
-}
-template <>
-constexpr ssize_t (*raw_of<ssize_t(int, const void*, size_t)>())(int, const void*, size_t) {
-  return raw_write;
-}
-template <>
-constexpr void* (*raw_of<void*(void*, size_t, int, int, int, off_t)>())(void*, size_t, int, int,
-                                                                        int, off_t) {
-  return raw_mmap;
-}
-template <>
-constexpr int (*raw_of<int(void*, size_t)>())(void*, size_t) {
-  return raw_munmap;
-}
-template <>
-constexpr void* (*raw_of<void*(void*, size_t, size_t, int, ...)>())(void*, size_t, size_t, int,
-                                                                    ...) {
-  return raw_mremap;
-}
-template <>
-constexpr int (*raw_of<int(const void*)>())(const void*) {
-  return raw_shmdt;
-}
-template <>
-constexpr int (*raw_of<int(void*)>())(void*) {
-  return raw_brk;
-}
-template <>
-constexpr void* (*raw_of<void*(intptr_t)>())(intptr_t) {
-  return __sbrk;
-}
 }  // namespace
 
 void* look_up_next(const char* name, void* raw) {
