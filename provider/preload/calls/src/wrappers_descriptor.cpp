@@ -219,11 +219,6 @@ VERBENA_EXPORT int fcntl(int fd, int command, ...) {
   return makes_duplicate(command) ? noting_duplicate(fd, rc) : rc;
 }
 
-VERBENA_EXPORT int fcntl64(int fd, int command, ...) {
-  va_list arguments;
-  va_start(arguments, command);
-  void* argument = va_arg(arguments, void*);
-  va_end(arguments);
-  const int rc = real::fcntl64(fd, command, argument);
-  return makes_duplicate(command) ? noting_duplicate(fd, rc) : rc;
-}
+// Locks have the same form by both names.
+static_assert(sizeof(struct flock) == sizeof(struct flock64));
+VERBENA_EXPORT int fcntl64(int fd, int command, ...) VERBENA_ALIAS_OF(fcntl);

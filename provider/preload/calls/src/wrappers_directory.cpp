@@ -30,31 +30,14 @@ auto redirected(const char* path, PassOn pass_on) {
   return at_redirected(AT_FDCWD, path, [&](int, const char* p) { return pass_on(p); });
 }
 
-// Calls glob(), which looks through directories inside the C library, past every wrapper. glob()
-// lets its caller supply the functions to look with, so we supply ours. A caller's own functions
-// stay.
-template <typename Glob, typename Stat, typename PassOn>
-int glob_with_our_eyes(const char* pattern, int flags, Glob* result,
-                       int (*look)(const char*, Stat*), int (*look_at_link)(const char*, Stat*),
-                       PassOn pass_on) {
-  if (!concerns_us(pattern) || result == nullptr || (flags & GLOB_ALTDIRFUNC) != 0) {
-    return pass_on(flags);
-  }
-  using ReadDir = decltype(result->gl_readdir);
-  result->gl_opendir = [](const char* path) -> void* { return ::opendir(path); };
-  if constexpr (std::is_same_v<Glob, glob64_t>) {
-    result->gl_readdir =
-        static_cast<ReadDir>([](void* dir) { return ::readdir64(static_cast<DIR*>(dir)); });
-  } else {
-    result->gl_readdir =
-        static_cast<ReadDir>([](void* dir) { return ::readdir(static_cast<DIR*>(dir)); });
-  }
-  result->gl_closedir = [](void* dir) { (void)::closedir(static_cast<DIR*>(dir)); };
-  result->gl_stat = look;
-  result->gl_lstat = look_at_link;
-  const int rc = pass_on(flags | GLOB_ALTDIRFUNC);
-  result->gl_flags &= ~GLOB_ALTDIRFUNC;
-  return rc;
+// glob() looks through directories inside the C library, past every wrapper. It lets its caller
+// supply the functions to look with, so we supply ours. A caller's own functions stay.
+void look_with_our_eyes(glob_t& glob) {
+  glob.gl_opendir = [](const char* path) -> void* { return ::opendir(path); };
+  glob.gl_readdir = [](void* dir) { return ::readdir(static_cast<DIR*>(dir)); };
+  glob.gl_closedir = [](void* dir) { (void)::closedir(static_cast<DIR*>(dir)); };
+  glob.gl_stat = [](const char* path, struct stat* out) { return ::stat(path, out); };
+  glob.gl_lstat = [](const char* path, struct stat* out) { return ::lstat(path, out); };
 }
 
 }  // namespace
@@ -71,11 +54,6 @@ VERBENA_EXPORT int scandir(const char* path, dirent*** list, int (*filter)(const
   return redirected(path, [=](const char* p) { return real::scandir(p, list, filter, compare); });
 }
 
-VERBENA_EXPORT int scandir64(const char* path, dirent64*** list, int (*filter)(const dirent64*),
-                             int (*compare)(const dirent64**, const dirent64**)) {
-  return redirected(path, [=](const char* p) { return real::scandir64(p, list, filter, compare); });
-}
-
 VERBENA_EXPORT int scandirat(int dirfd, const char* path, dirent*** list,
                              int (*filter)(const dirent*),
                              int (*compare)(const dirent**, const dirent**)) {
@@ -84,29 +62,28 @@ VERBENA_EXPORT int scandirat(int dirfd, const char* path, dirent*** list,
   });
 }
 
-VERBENA_EXPORT int scandirat64(int dirfd, const char* path, dirent64*** list,
-                               int (*filter)(const dirent64*),
-                               int (*compare)(const dirent64**, const dirent64**)) {
-  return at_redirected(dirfd, path, [=](int d, const char* p) {
-    return real::scandirat64(d, p, list, filter, compare);
-  });
-}
-
 VERBENA_EXPORT int glob(const char* pattern, int flags, int (*on_error)(const char*, int),
                         glob_t* result) noexcept {
-  return glob_with_our_eyes(
-      pattern, flags, result, +[](const char* p, struct stat* s) { return ::stat(p, s); },
-      +[](const char* p, struct stat* s) { return ::lstat(p, s); },
-      [=](int f) { return real::glob(pattern, f, on_error, result); });
+  if (!concerns_us(pattern) || result == nullptr || (flags & GLOB_ALTDIRFUNC) != 0) {
+    return real::glob(pattern, flags, on_error, result);
+  }
+  look_with_our_eyes(*result);
+  const int rc = real::glob(pattern, flags | GLOB_ALTDIRFUNC, on_error, result);
+  result->gl_flags &= ~GLOB_ALTDIRFUNC;
+  return rc;
 }
 
+// The types have the same form by both names.
+static_assert(sizeof(dirent) == sizeof(dirent64) && sizeof(glob_t) == sizeof(glob64_t));
+VERBENA_EXPORT int scandir64(const char* path, dirent64*** list, int (*filter)(const dirent64*),
+                             int (*compare)(const dirent64**, const dirent64**))
+    VERBENA_ALIAS_OF(scandir);
+VERBENA_EXPORT int scandirat64(int dirfd, const char* path, dirent64*** list,
+                               int (*filter)(const dirent64*),
+                               int (*compare)(const dirent64**, const dirent64**))
+    VERBENA_ALIAS_OF(scandirat);
 VERBENA_EXPORT int glob64(const char* pattern, int flags, int (*on_error)(const char*, int),
-                          glob64_t* result) noexcept {
-  return glob_with_our_eyes(
-      pattern, flags, result, +[](const char* p, struct stat64* s) { return ::stat64(p, s); },
-      +[](const char* p, struct stat64* s) { return ::lstat64(p, s); },
-      [=](int f) { return real::glob64(pattern, f, on_error, result); });
-}
+                          glob64_t* result) noexcept VERBENA_ALIAS_OF(glob);
 
 VERBENA_EXPORT int chdir(const char* path) noexcept {
   return redirected(path, [](const char* p) { return real::chdir(p); });

@@ -13,6 +13,7 @@
 
 #include <cstdarg>
 #include <cstdint>
+#include <type_traits>
 
 #include "calls/mappings.hpp"
 #include "real/export.hpp"
@@ -63,10 +64,9 @@ VERBENA_EXPORT void* mmap(void* at, std::size_t length, int rights, int flags, i
                           off_t offset) noexcept {
   return noting_map(real::mmap(at, length, rights, flags, fd, offset), length, flags);
 }
+static_assert(std::is_same_v<off_t, off64_t>);
 VERBENA_EXPORT void* mmap64(void* at, std::size_t length, int rights, int flags, int fd,
-                            off64_t offset) noexcept {
-  return noting_map(real::mmap64(at, length, rights, flags, fd, offset), length, flags);
-}
+                            off64_t offset) noexcept VERBENA_ALIAS_OF(mmap);
 
 VERBENA_EXPORT int munmap(void* at, std::size_t length) noexcept {
   if (mappings::are_watched()) mappings::note_gone(at, length, "munmap");

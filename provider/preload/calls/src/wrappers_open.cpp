@@ -122,22 +122,10 @@ VERBENA_EXPORT int open(const char* path, int flags, ...) {
                  [=](int, const char* p) { return real::open(p, flags, mode); });
 }
 
-VERBENA_EXPORT int open64(const char* path, int flags, ...) {
-  VERBENA_MODE_ARGUMENT(flags)
-  return open_at(AT_FDCWD, path, flags,
-                 [=](int, const char* p) { return real::open64(p, flags, mode); });
-}
-
 VERBENA_EXPORT int openat(int dirfd, const char* path, int flags, ...) {
   VERBENA_MODE_ARGUMENT(flags)
   return open_at(dirfd, path, flags,
                  [=](int d, const char* p) { return real::openat(d, p, flags, mode); });
-}
-
-VERBENA_EXPORT int openat64(int dirfd, const char* path, int flags, ...) {
-  VERBENA_MODE_ARGUMENT(flags)
-  return open_at(dirfd, path, flags,
-                 [=](int d, const char* p) { return real::openat64(d, p, flags, mode); });
 }
 
 // The fortified forms have no mode.
@@ -147,34 +135,27 @@ VERBENA_EXPORT int __open_2(const char* path, int flags) {
                  [=](int, const char* p) { return real::__open_2(p, flags); });
 }
 
-VERBENA_EXPORT int __open64_2(const char* path, int flags) {
-  return open_at(AT_FDCWD, path, flags,
-                 [=](int, const char* p) { return real::__open64_2(p, flags); });
-}
-
 VERBENA_EXPORT int __openat_2(int dirfd, const char* path, int flags) {
   return open_at(dirfd, path, flags,
                  [=](int d, const char* p) { return real::__openat_2(d, p, flags); });
 }
 
-VERBENA_EXPORT int __openat64_2(int dirfd, const char* path, int flags) {
-  return open_at(dirfd, path, flags,
-                 [=](int d, const char* p) { return real::__openat64_2(d, p, flags); });
-}
-// NOLINTEND(bugprone-reserved-identifier)
-
 VERBENA_EXPORT FILE* fopen(const char* path, const char* mode) {
   return fopen_at(path, mode, [=](const char* p) { return real::fopen(p, mode); });
-}
-
-VERBENA_EXPORT FILE* fopen64(const char* path, const char* mode) {
-  return fopen_at(path, mode, [=](const char* p) { return real::fopen64(p, mode); });
 }
 
 VERBENA_EXPORT FILE* freopen(const char* path, const char* mode, FILE* stream) {
   return fopen_at(path, mode, [=](const char* p) { return real::freopen(p, mode, stream); });
 }
 
-VERBENA_EXPORT FILE* freopen64(const char* path, const char* mode, FILE* stream) {
-  return fopen_at(path, mode, [=](const char* p) { return real::freopen64(p, mode, stream); });
-}
+// All files are opened as large ones.
+static_assert(sizeof(off_t) == sizeof(off64_t));
+VERBENA_EXPORT int open64(const char* path, int flags, ...) VERBENA_ALIAS_OF(open);
+VERBENA_EXPORT int openat64(int dirfd, const char* path, int flags, ...) VERBENA_ALIAS_OF(openat);
+VERBENA_EXPORT int __open64_2(const char* path, int flags) VERBENA_ALIAS_OF(__open_2);
+VERBENA_EXPORT int __openat64_2(int dirfd, const char* path, int flags)
+    VERBENA_ALIAS_OF(__openat_2);
+VERBENA_EXPORT FILE* fopen64(const char* path, const char* mode) VERBENA_ALIAS_OF(fopen);
+VERBENA_EXPORT FILE* freopen64(const char* path, const char* mode, FILE* stream)
+    VERBENA_ALIAS_OF(freopen);
+// NOLINTEND(bugprone-reserved-identifier)

@@ -25,22 +25,6 @@ sighandler_t set_handler(int signal, sighandler_t handler, int flags, bool block
   return fault_signals::set_action(signal, &action, &old) == 0 ? old.sa_handler : SIG_ERR;
 }
 
-sighandler_t set_bsd_handler(int signal, sighandler_t handler) noexcept {
-  if (!fault_signals::are_guarded(signal)) return real::signal(signal, handler);
-  return set_handler(signal, handler, SA_RESTART, true);
-}
-
-sighandler_t set_sysv_handler(int signal, sighandler_t handler) noexcept {
-  if (!fault_signals::are_guarded(signal)) return real::__sysv_signal(signal, handler);
-  return set_handler(signal, handler, static_cast<int>(SA_RESETHAND | SA_NODEFER), false);
-}
-
-int set_action(int signal, const struct sigaction* action, struct sigaction* old) noexcept {
-  if (!fault_signals::are_guarded(signal)) [[likely]]
-    return real::sigaction(signal, action, old);
-  return fault_signals::set_action(signal, action, old);
-}
-
 }  // namespace
 }  // namespace verbena::preload
 
@@ -55,28 +39,28 @@ VERBENA_EXPORT bool verbena_guard_thread() { return fault_signals::guard_thread(
 
 VERBENA_EXPORT int sigaction(int signal, const struct sigaction* action,
                              struct sigaction* old) noexcept {
-  return set_action(signal, action, old);
+  if (!fault_signals::are_guarded(signal)) [[likely]]
+    return real::sigaction(signal, action, old);
+  return fault_signals::set_action(signal, action, old);
 }
 VERBENA_EXPORT int __sigaction(int signal, const struct sigaction* action,
-                               struct sigaction* old) noexcept {
-  return set_action(signal, action, old);
-}
+                               struct sigaction* old) noexcept VERBENA_ALIAS_OF(sigaction);
 
 VERBENA_EXPORT sighandler_t signal(int number, sighandler_t handler) noexcept {
-  return set_bsd_handler(number, handler);
+  if (!fault_signals::are_guarded(number)) return real::signal(number, handler);
+  return set_handler(number, handler, SA_RESTART, true);
 }
-VERBENA_EXPORT sighandler_t bsd_signal(int number, sighandler_t handler) noexcept {
-  return set_bsd_handler(number, handler);
-}
-VERBENA_EXPORT sighandler_t ssignal(int number, sighandler_t handler) noexcept {
-  return set_bsd_handler(number, handler);
-}
+VERBENA_EXPORT sighandler_t bsd_signal(int number, sighandler_t handler) noexcept
+    VERBENA_ALIAS_OF(signal);
+VERBENA_EXPORT sighandler_t ssignal(int number, sighandler_t handler) noexcept
+    VERBENA_ALIAS_OF(signal);
+
 VERBENA_EXPORT sighandler_t sysv_signal(int number, sighandler_t handler) noexcept {
-  return set_sysv_handler(number, handler);
+  if (!fault_signals::are_guarded(number)) return real::__sysv_signal(number, handler);
+  return set_handler(number, handler, static_cast<int>(SA_RESETHAND | SA_NODEFER), false);
 }
-VERBENA_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) noexcept {
-  return set_sysv_handler(number, handler);
-}
+VERBENA_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) noexcept
+    VERBENA_ALIAS_OF(sysv_signal);
 
 VERBENA_EXPORT int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) noexcept {
   if (!fault_signals::are_guarded()) [[likely]]

@@ -19,9 +19,7 @@ namespace {
 
 constexpr mode_t kNodeMode = S_IFCHR | 0666;
 
-// Works on struct stat and struct stat64.
-template <typename Stat>
-void show_device(Stat& st, dev_t device) {
+void show_device(struct stat& st, dev_t device) {
   st.st_mode = kNodeMode;
   st.st_rdev = device;
   st.st_size = 0;
@@ -36,11 +34,8 @@ void show_device(struct statx& st, dev_t device) {
   st.stx_blocks = 0;
 }
 
+mode_t mode_of(const struct stat& st) { return st.st_mode; }
 mode_t mode_of(const struct statx& st) { return st.stx_mode; }
-template <typename Stat>
-mode_t mode_of(const Stat& st) {
-  return st.st_mode;
-}
 
 // Makes an open node look like a character device, after a successful stat of its descriptor. Only
 // a socket can be a node, and few programs call stat on sockets. This also finds a node that came
@@ -71,13 +66,12 @@ int stat_at(int dirfd, const char* path, Stat* out, PassOn pass_on) {
   return rc;
 }
 
-template <typename Stat, typename PassOn>
-int stat_path(const char* path, Stat* out, PassOn pass_on) {
+template <typename PassOn>
+int stat_path(const char* path, struct stat* out, PassOn pass_on) {
   return stat_at(AT_FDCWD, path, out, [&](int, const char* p) { return pass_on(p); });
 }
 
-template <typename Stat>
-int dressed(int rc, int fd, Stat* out) {
+int dressed(int rc, int fd, struct stat* out) {
   if (rc == 0) dress_descriptor(fd, *out);
   return rc;
 }
@@ -99,60 +93,48 @@ using namespace verbena::preload;
 VERBENA_EXPORT int stat(const char* path, struct stat* out) noexcept {
   return stat_path(path, out, [=](const char* p) { return real::stat(p, out); });
 }
-VERBENA_EXPORT int stat64(const char* path, struct stat64* out) noexcept {
-  return stat_path(path, out, [=](const char* p) { return real::stat64(p, out); });
-}
 VERBENA_EXPORT int lstat(const char* path, struct stat* out) noexcept {
   return stat_path(path, out, [=](const char* p) { return real::lstat(p, out); });
-}
-VERBENA_EXPORT int lstat64(const char* path, struct stat64* out) noexcept {
-  return stat_path(path, out, [=](const char* p) { return real::lstat64(p, out); });
 }
 VERBENA_EXPORT int fstat(int fd, struct stat* out) noexcept {
   return dressed(real::fstat(fd, out), fd, out);
 }
-VERBENA_EXPORT int fstat64(int fd, struct stat64* out) noexcept {
-  return dressed(real::fstat64(fd, out), fd, out);
-}
 VERBENA_EXPORT int fstatat(int dirfd, const char* path, struct stat* out, int flags) noexcept {
   return stat_at(dirfd, path, out,
                  [=](int d, const char* p) { return real::fstatat(d, p, out, flags); });
-}
-VERBENA_EXPORT int fstatat64(int dirfd, const char* path, struct stat64* out, int flags) noexcept {
-  return stat_at(dirfd, path, out,
-                 [=](int d, const char* p) { return real::fstatat64(d, p, out, flags); });
 }
 
 // Programs that were built before glibc 2.33 call these names.
 VERBENA_EXPORT int __xstat(int version, const char* path, struct stat* out) noexcept {
   return stat_path(path, out, [=](const char* p) { return real::__xstat(version, p, out); });
 }
-VERBENA_EXPORT int __xstat64(int version, const char* path, struct stat64* out) noexcept {
-  return stat_path(path, out, [=](const char* p) { return real::__xstat64(version, p, out); });
-}
 VERBENA_EXPORT int __lxstat(int version, const char* path, struct stat* out) noexcept {
   return stat_path(path, out, [=](const char* p) { return real::__lxstat(version, p, out); });
 }
-VERBENA_EXPORT int __lxstat64(int version, const char* path, struct stat64* out) noexcept {
-  return stat_path(path, out, [=](const char* p) { return real::__lxstat64(version, p, out); });
-}
 VERBENA_EXPORT int __fxstat(int version, int fd, struct stat* out) noexcept {
   return dressed(real::__fxstat(version, fd, out), fd, out);
-}
-VERBENA_EXPORT int __fxstat64(int version, int fd, struct stat64* out) noexcept {
-  return dressed(real::__fxstat64(version, fd, out), fd, out);
 }
 VERBENA_EXPORT int __fxstatat(int version, int dirfd, const char* path, struct stat* out,
                               int flags) noexcept {
   return stat_at(dirfd, path, out,
                  [=](int d, const char* p) { return real::__fxstatat(version, d, p, out, flags); });
 }
+
+// The two structures have the same form.
+static_assert(sizeof(struct stat) == sizeof(struct stat64));
+VERBENA_EXPORT int stat64(const char* path, struct stat64* out) noexcept VERBENA_ALIAS_OF(stat);
+VERBENA_EXPORT int lstat64(const char* path, struct stat64* out) noexcept VERBENA_ALIAS_OF(lstat);
+VERBENA_EXPORT int fstat64(int fd, struct stat64* out) noexcept VERBENA_ALIAS_OF(fstat);
+VERBENA_EXPORT int fstatat64(int dirfd, const char* path, struct stat64* out, int flags) noexcept
+    VERBENA_ALIAS_OF(fstatat);
+VERBENA_EXPORT int __xstat64(int version, const char* path, struct stat64* out) noexcept
+    VERBENA_ALIAS_OF(__xstat);
+VERBENA_EXPORT int __lxstat64(int version, const char* path, struct stat64* out) noexcept
+    VERBENA_ALIAS_OF(__lxstat);
+VERBENA_EXPORT int __fxstat64(int version, int fd, struct stat64* out) noexcept
+    VERBENA_ALIAS_OF(__fxstat);
 VERBENA_EXPORT int __fxstatat64(int version, int dirfd, const char* path, struct stat64* out,
-                                int flags) noexcept {
-  return stat_at(dirfd, path, out, [=](int d, const char* p) {
-    return real::__fxstatat64(version, d, p, out, flags);
-  });
-}
+                                int flags) noexcept VERBENA_ALIAS_OF(__fxstatat);
 
 VERBENA_EXPORT int statx(int dirfd, const char* path, int flags, unsigned mask,
                          struct statx* out) noexcept {
@@ -170,6 +152,4 @@ VERBENA_EXPORT int faccessat(int dirfd, const char* path, int mode, int flags) n
 VERBENA_EXPORT int euidaccess(const char* path, int mode) noexcept {
   return access_at(AT_FDCWD, path, [=](int, const char* p) { return real::euidaccess(p, mode); });
 }
-VERBENA_EXPORT int eaccess(const char* path, int mode) noexcept {
-  return access_at(AT_FDCWD, path, [=](int, const char* p) { return real::eaccess(p, mode); });
-}
+VERBENA_EXPORT int eaccess(const char* path, int mode) noexcept VERBENA_ALIAS_OF(euidaccess);

@@ -80,7 +80,6 @@ int raw_fstatat(int dirfd, const char* path, struct stat* out, int flags) {
   return static_cast<int>(::syscall(SYS_newfstatat, dirfd, path, out, flags));
 }
 void* raw_stat_function(std::string_view name) {
-  if (name.ends_with("64")) name.remove_suffix(2);
   if (name == "stat") return reinterpret_cast<void*>(raw_stat);
   if (name == "lstat") return reinterpret_cast<void*>(raw_lstat);
   if (name == "fstat") return reinterpret_cast<void*>(raw_fstat);

@@ -4,6 +4,8 @@
 #pragma once
 
 #define VERBENA_EXPORT extern "C" __attribute__((visibility("default")))
+// Follows the declaration of another name of a wrapper, which must be in the same file.
+#define VERBENA_ALIAS_OF(wrapper) __attribute__((alias(#wrapper)))
 
 // A frame in which a thread may be cancelled must have nothing to clean up, not even what TSan
 // would add: this library contains its own unwinder, which takes no part in the cancellation.

@@ -57,50 +57,30 @@ class Real {
 // X(name, signature)
 #define VERBENA_REAL_FUNCTIONS(X)                                                                 \
   X(open, int(const char*, int, ...))                                                             \
-  X(open64, int(const char*, int, ...))                                                           \
   X(openat, int(int, const char*, int, ...))                                                      \
-  X(openat64, int(int, const char*, int, ...))                                                    \
   X(__open_2, int(const char*, int))                                                              \
-  X(__open64_2, int(const char*, int))                                                            \
   X(__openat_2, int(int, const char*, int))                                                       \
-  X(__openat64_2, int(int, const char*, int))                                                     \
   X(fopen, FILE*(const char*, const char*))                                                       \
-  X(fopen64, FILE*(const char*, const char*))                                                     \
   X(freopen, FILE*(const char*, const char*, FILE*))                                              \
-  X(freopen64, FILE*(const char*, const char*, FILE*))                                            \
   X(opendir, DIR*(const char*))                                                                   \
   X(scandir,                                                                                      \
     int(const char*, dirent***, int (*)(const dirent*), int (*)(const dirent**, const dirent**))) \
-  X(scandir64, int(const char*, dirent64***, int (*)(const dirent64*),                            \
-                   int (*)(const dirent64**, const dirent64**)))                                  \
   X(scandirat, int(int, const char*, dirent***, int (*)(const dirent*),                           \
                    int (*)(const dirent**, const dirent**)))                                      \
-  X(scandirat64, int(int, const char*, dirent64***, int (*)(const dirent64*),                     \
-                     int (*)(const dirent64**, const dirent64**)))                                \
   X(glob, int(const char*, int, int (*)(const char*, int), glob_t*))                              \
-  X(glob64, int(const char*, int, int (*)(const char*, int), glob64_t*))                          \
   X(chdir, int(const char*))                                                                      \
   X(stat, int(const char*, struct stat*))                                                         \
-  X(stat64, int(const char*, struct stat64*))                                                     \
   X(lstat, int(const char*, struct stat*))                                                        \
-  X(lstat64, int(const char*, struct stat64*))                                                    \
   X(fstat, int(int, struct stat*))                                                                \
-  X(fstat64, int(int, struct stat64*))                                                            \
   X(fstatat, int(int, const char*, struct stat*, int))                                            \
-  X(fstatat64, int(int, const char*, struct stat64*, int))                                        \
   X(__xstat, int(int, const char*, struct stat*))                                                 \
-  X(__xstat64, int(int, const char*, struct stat64*))                                             \
   X(__lxstat, int(int, const char*, struct stat*))                                                \
-  X(__lxstat64, int(int, const char*, struct stat64*))                                            \
   X(__fxstat, int(int, int, struct stat*))                                                        \
-  X(__fxstat64, int(int, int, struct stat64*))                                                    \
   X(__fxstatat, int(int, int, const char*, struct stat*, int))                                    \
-  X(__fxstatat64, int(int, int, const char*, struct stat64*, int))                                \
   X(statx, int(int, const char*, int, unsigned, struct statx*))                                   \
   X(access, int(const char*, int))                                                                \
   X(faccessat, int(int, const char*, int, int))                                                   \
   X(euidaccess, int(const char*, int))                                                            \
-  X(eaccess, int(const char*, int))                                                               \
   X(readlink, ssize_t(const char*, char*, size_t))                                                \
   X(readlinkat, ssize_t(int, const char*, char*, size_t))                                         \
   X(__readlink_chk, ssize_t(const char*, char*, size_t, size_t))                                  \
@@ -120,7 +100,6 @@ class Real {
   X(dup2, int(int, int))                                                                          \
   X(dup3, int(int, int, int))                                                                     \
   X(fcntl, int(int, int, ...))                                                                    \
-  X(fcntl64, int(int, int, ...))                                                                  \
   X(socket, int(int, int, int))                                                                   \
   X(send, ssize_t(int, const void*, size_t, int))                                                 \
   X(sendto, ssize_t(int, const void*, size_t, int, const sockaddr*, socklen_t))                   \
@@ -138,13 +117,12 @@ class Real {
 // Allocators get memory by these functions before any constructor has run and with their locks
 // held, so that a look-up could end in the allocator again. Until this library is loaded the system
 // call is made directly.
-#define VERBENA_REAL_MEMORY_FUNCTIONS(X)                  \
-  X(mmap, void*(void*, size_t, int, int, int, off_t))     \
-  X(mmap64, void*(void*, size_t, int, int, int, off64_t)) \
-  X(munmap, int(void*, size_t))                           \
-  X(mremap, void*(void*, size_t, size_t, int, ...))       \
-  X(shmdt, int(const void*))                              \
-  X(brk, int(void*))                                      \
+#define VERBENA_REAL_MEMORY_FUNCTIONS(X)              \
+  X(mmap, void*(void*, size_t, int, int, int, off_t)) \
+  X(munmap, int(void*, size_t))                       \
+  X(mremap, void*(void*, size_t, size_t, int, ...))   \
+  X(shmdt, int(const void*))                          \
+  X(brk, int(void*))                                  \
   X(sbrk, void*(intptr_t))
 
 namespace real {
