@@ -30,16 +30,6 @@ std::uint8_t verbs_type(Transport transport) {
 
 namespace {
 
-control::LinkKind link_kind(link::Carrier carrier) {
-  switch (carrier) {
-    case link::Carrier::kUdp:
-      return control::LinkKind::kUdp;
-    case link::Carrier::kRing:
-      return control::LinkKind::kRing;
-  }
-  return control::LinkKind::kNone;
-}
-
 control::CqArmed armed_of(queue::ArmedFor armed) {
   switch (armed) {
     case queue::ArmedFor::kNothing:
@@ -90,7 +80,8 @@ control::QpStatus status_of(qp::QueuePair& qp, link::PeerLink& peers) {
   s.state = static_cast<std::uint8_t>(qp.state());
   if (qp.state() != qp::State::kReset && qp.state() != qp::State::kInit) {
     const link::Peer peer{e.destination.address, e.peer.slot(), e.destination.source};
-    s.link = link_kind(peers.carrier_to(peer));
+    const bool by_ring = peers.carrier_to(peer) == link::Carrier::kRing;
+    s.link = by_ring ? control::LinkKind::kRing : control::LinkKind::kUdp;
     s.peer_address = e.destination.address;
     s.peer_qpn = e.peer.value();
   }
