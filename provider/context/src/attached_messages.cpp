@@ -20,103 +20,55 @@
 #include "verbena/report/explain.hpp"
 
 namespace verbena::provider {
-namespace {
-
-// Calls `use` with the message, if it is complete.
-template <typename Message, typename Use>
-void with(const control::Incoming& message, Use&& use) {
-  if (auto decoded = control::decode<Message>(message.payload)) use(std::move(*decoded));
-}
-
-}  // namespace
 
 void AttachedEngine::on_message(control::Incoming&& message) {
-  using control::MessageType;
-  switch (message.type()) {
-    case MessageType::kPortEvent:
-    case MessageType::kSetFault:
-    case MessageType::kSetCapture:
-    case MessageType::kAddressOpened:
-    case MessageType::kRingInbound:
-    case MessageType::kRingOutbound:
-    case MessageType::kPeerGone:
-      return on_port_message(std::move(message));
-    case MessageType::kStatusRequest:
-    case MessageType::kFindQueuePair:
-    case MessageType::kPeerNews:
-    case MessageType::kQpQuestion:
-    case MessageType::kRaiseEvent:
-      return on_question(message);
-    case MessageType::kShutdown:
-      return on_lost("the emulator was told to go down");
-    default:
-      if (is_first_) owner_.on_message(message);
-      return;
+  on_port_message(message);
+  on_question(message);
+  if (message.type() == control::MessageType::kShutdown) {
+    on_lost("the emulator was told to go down");
   }
+  if (is_first_) owner_.on_message(message);
 }
 
 // Handles changes at the port and on the way to a peer.
-void AttachedEngine::on_port_message(control::Incoming&& message) {
-  using control::MessageType;
-  switch (message.type()) {
-    case MessageType::kPortEvent:
-      return with<control::PortEvent>(message, [this](const control::PortEvent& event) {
-        port_.on_event(event, [this](queue::AsyncEvent what) {
-          if (is_first_) owner_.on_async_event(what, nullptr);
-        });
-      });
-    case MessageType::kSetFault:
-      return with<control::SetFault>(message, [this](const control::SetFault& fault) {
-        orders_.on_faults(fault.faults, fault.rules);
-        client_.tell(control::FaultsInForce{fault.ticket});
-      });
-    case MessageType::kSetCapture:
-      return with<control::SetCapture>(message, [&](control::SetCapture&& capture) {
-        orders_.on_capture(std::move(capture.order), message.fds[0]);
-      });
-    case MessageType::kAddressOpened:
-      return with<control::AddressOpened>(message, [&](const control::AddressOpened& opened) {
-        port_.on_address_opened(opened.address, message.fds);
-      });
-    case MessageType::kRingInbound:
-      return rings_.on_inbound(std::move(message));
-    case MessageType::kRingOutbound:
-      return rings_.on_outbound(std::move(message));
-    case MessageType::kPeerGone:
-      return with<control::PeerGone>(
-          message, [this](const control::PeerGone& gone) { rings_.on_peer_gone(gone); });
-    default:
-      return;
-  }
+void AttachedEngine::on_port_message(control::Incoming& message) {
+  using control::handle;
+  handle<control::PortEvent>(message, [this](const auto& event) {
+    port_.on_event(event, [this](queue::AsyncEvent what) {
+      if (is_first_) owner_.on_async_event(what, nullptr);
+    });
+  });
+  handle<control::SetFault>(message, [this](const auto& fault) {
+    orders_.on_faults(fault.faults, fault.rules);
+    client_.tell(control::FaultsInForce{fault.ticket});
+  });
+  handle<control::SetCapture>(message, [&](auto&& capture) {
+    orders_.on_capture(std::move(capture.order), message.fds[0]);
+  });
+  handle<control::AddressOpened>(
+      message, [&](const auto& opened) { port_.on_address_opened(opened.address, message.fds); });
+  handle<control::RingInbound>(message,
+                               [&](const auto& offer) { rings_.on_inbound(offer, message.fds); });
+  handle<control::RingOutbound>(message,
+                                [&](const auto& given) { rings_.on_outbound(given, message.fds); });
+  handle<control::PeerGone>(message, [this](const auto& gone) { rings_.on_peer_gone(gone); });
 }
 
 // Handles questions about this engine's objects, and answers to its own questions about peers.
 void AttachedEngine::on_question(const control::Incoming& message) {
-  using control::MessageType;
-  switch (message.type()) {
-    case MessageType::kStatusRequest:
-      return with<control::StatusRequest>(message, [&](const control::StatusRequest& request) {
-        report_status(request, message.header.sequence);
-      });
-    case MessageType::kFindQueuePair:
-      return with<control::FindQueuePair>(
-          message, [this](const control::FindQueuePair& question) { find_queue_pair(question); });
-    case MessageType::kPeerNews:
-      return with<control::PeerNews>(message, [this](const control::PeerNews& news) {
-        engine_->reports().told(news.address, Qpn(news.qpn), report_of(news),
-                                link::monotonic_now_ns());
-      });
-    case MessageType::kQpQuestion:
-      return with<control::QpQuestion>(message, [this](const control::QpQuestion& question) {
-        client_.tell(answer_to(question, engine_->device()));
-      });
-    case MessageType::kRaiseEvent:
-      return with<control::RaiseEvent>(message, [&](const control::RaiseEvent& request) {
-        raise_event(request, message.header.sequence);
-      });
-    default:
-      return;
-  }
+  using control::handle;
+  handle<control::StatusRequest>(
+      message, [&](const auto& request) { report_status(request, message.header.sequence); });
+  handle<control::FindQueuePair>(message,
+                                 [this](const auto& question) { find_queue_pair(question); });
+  handle<control::PeerNews>(message, [this](const auto& news) {
+    engine_->reports().told(news.address, Qpn(news.qpn), report_of(news), link::monotonic_now_ns());
+  });
+  handle<control::QpQuestion>(message, [this](const auto& question) {
+    client_.tell(answer_to(question, engine_->device()));
+  });
+  handle<control::RaiseEvent>(
+      message, [&](const auto& request) { raise_event(request, message.header.sequence); });
 }
 
 void AttachedEngine::find_queue_pair(const control::FindQueuePair& question) {

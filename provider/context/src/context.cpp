@@ -62,41 +62,17 @@ control::Counters Context::port_counters() {
 }
 
 void Context::on_message(const control::Incoming& message) {
-  using control::MessageType;
-  const auto use = [](auto&& decoded, auto&& handler) {
-    if (decoded) handler(*decoded);
-  };
-  const auto& bytes = message.payload;
-  switch (message.type()) {
-    case MessageType::kRelayed:
-      return use(control::decode<control::Relayed>(bytes),
-                 [this](const auto& m) { multicast_.on_relayed(m); });
-    case MessageType::kExportQuery:
-      return use(control::decode<control::ExportQuery>(bytes),
-                 [this](const auto& m) { imports_.on_query(m); });
-    case MessageType::kRegionChanged:
-      return use(control::decode<control::RegionChanged>(bytes),
-                 [this](const auto& m) { imports_.on_region_changed(m); });
-    case MessageType::kOwnerGone:
-      return memory_.foreign().end();
-    case MessageType::kProxyWanted:
-      return use(control::decode<control::ProxyWanted>(bytes),
-                 [this](const auto& m) { shared_domains_.on_wanted(m); });
-    case MessageType::kProxyAnswer:
-      return use(control::decode<control::ProxyAnswer>(bytes),
-                 [this](const auto& m) { shared_domains_.on_answer(m); });
-    case MessageType::kProxiesReleased:
-      return use(control::decode<control::ProxiesReleased>(bytes),
-                 [this](const auto& m) { shared_domains_.on_released(m); });
-    case MessageType::kReceiverCall:
-      return use(control::decode<control::ReceiverCall>(bytes),
-                 [this](const auto& m) { receivers_.on_call(m); });
-    case MessageType::kReceiverEvent:
-      return use(control::decode<control::ReceiverEvent>(bytes),
-                 [this](const auto& m) { receivers_.on_remote_event(m); });
-    default:
-      return;
-  }
+  using control::handle;
+  handle<control::Relayed>(message, [this](const auto& m) { multicast_.on_relayed(m); });
+  handle<control::ExportQuery>(message, [this](const auto& m) { imports_.on_query(m); });
+  handle<control::RegionChanged>(message, [this](const auto& m) { imports_.on_region_changed(m); });
+  if (message.type() == control::MessageType::kOwnerGone) memory_.foreign().end();
+  handle<control::ProxyWanted>(message, [this](const auto& m) { shared_domains_.on_wanted(m); });
+  handle<control::ProxyAnswer>(message, [this](const auto& m) { shared_domains_.on_answer(m); });
+  handle<control::ProxiesReleased>(message,
+                                   [this](const auto& m) { shared_domains_.on_released(m); });
+  handle<control::ReceiverCall>(message, [this](const auto& m) { receivers_.on_call(m); });
+  handle<control::ReceiverEvent>(message, [this](const auto& m) { receivers_.on_remote_event(m); });
 }
 
 void Context::on_completion_event(Cq& cq) noexcept {

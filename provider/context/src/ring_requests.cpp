@@ -21,36 +21,34 @@ void RingRequests::seek(const link::Peer& peer) noexcept {
   client_.tell(control::RingRequest{peer.address, peer.slot, peers_->address_of(peer.source)});
 }
 
-void RingRequests::on_inbound(control::Incoming&& message) {
-  const auto offer = control::decode<control::RingInbound>(message.payload);
-  const auto source = offer ? port_.source_at(offer->own) : std::nullopt;
-  if (!source || !message.fds[0]) return;
-  const link::Peer peer{offer->address, offer->slot, *source};
-  auto ring = link::SharedRing::map(message.fds[0].get());
+void RingRequests::on_inbound(const control::RingInbound& offer, DaemonClient::Descriptors& fds) {
+  const auto source = port_.source_at(offer.own);
+  if (!source || !fds[0]) return;
+  const link::Peer peer{offer.address, offer.slot, *source};
+  auto ring = link::SharedRing::map(fds[0].get());
   if (!ring) return explain("%s; the peer goes on by UDP", ring.error().text.c_str());
   peers_->add_inbound(peer, std::move(ring.value()));
   seek(peer);  // for what is sent back to the peer
   const int handle[] = {peers_->waker_handle()};
-  client_.tell(control::RingAccepted{offer->address, offer->slot, offer->own}, 0,
+  client_.tell(control::RingAccepted{offer.address, offer.slot, offer.own}, 0,
                std::span(handle, handle[0] >= 0 ? 1 : 0));
 }
 
-void RingRequests::on_outbound(control::Incoming&& message) {
-  const auto given = control::decode<control::RingOutbound>(message.payload);
-  const auto source = given ? port_.source_at(given->own) : std::nullopt;
+void RingRequests::on_outbound(const control::RingOutbound& given, DaemonClient::Descriptors& fds) {
+  const auto source = port_.source_at(given.own);
   if (!source) return;
-  const link::Peer peer{given->address, given->slot, *source};
+  const link::Peer peer{given.address, given.slot, *source};
   const auto go_on_by_udp = [&](const std::string& reason) {
     asked_.note_refusal(peer);
-    tell_of_udp(choice_, peer.address, given->peer_is_here, reason);
+    tell_of_udp(choice_, peer.address, given.peer_is_here, reason);
   };
-  if (!message.fds[0]) {
-    const bool is_lost = given->reason.empty();
-    return go_on_by_udp(is_lost ? "this program has no descriptor left for it" : given->reason);
+  if (!fds[0]) {
+    const bool is_lost = given.reason.empty();
+    return go_on_by_udp(is_lost ? "this program has no descriptor left for it" : given.reason);
   }
-  auto ring = link::SharedRing::map(message.fds[0].get());
+  auto ring = link::SharedRing::map(fds[0].get());
   if (!ring) return go_on_by_udp(ring.error().text);
-  link::WakerHandle handle(message.fds[1].release());
+  link::WakerHandle handle(fds[1].release());
   if (!peers_->add_outbound(peer, std::move(ring.value()), std::move(handle))) {
     return go_on_by_udp("this context has too many rings");
   }

@@ -31,6 +31,13 @@ struct Incoming {
   MessageType type() const { return header.message_type(); }
 };
 
+// Calls `use` with the message, if it is of this type and complete.
+template <typename Message, typename Use>
+void handle(const Incoming& message, Use&& use) {
+  if (message.type() != Message::kType) return;
+  if (auto decoded = decode<Message>(message.payload)) use(std::move(*decoded));
+}
+
 // Send or receive one message without a Channel, for the daemon's own event loop. `flags` is 0 or
 // MSG_DONTWAIT. Error codes: EAGAIN if nothing is there or the buffer is full, ECONNRESET if the
 // other side has closed (in an orderly way or not), EPROTO if the bytes are no message of this

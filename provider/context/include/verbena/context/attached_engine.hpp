@@ -95,7 +95,7 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   // DaemonListener; defined in attached_messages.cpp
   void on_message(control::Incoming&& message) override;
   void on_lost(const char* reason) noexcept override;
-  void on_port_message(control::Incoming&& message);
+  void on_port_message(control::Incoming& message);
   void on_question(const control::Incoming& message);
   void find_queue_pair(const control::FindQueuePair& question);
   std::vector<control::WaitingDestroy> waiting_destroys();

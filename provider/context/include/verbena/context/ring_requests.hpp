@@ -27,8 +27,8 @@ class RingRequests {
   // Returns whether the emulator has not answered yet whether there will be a ring to this peer.
   bool is_waiting_for(const link::Peer& peer) noexcept { return asked_.is_waiting(peer); }
 
-  void on_inbound(control::Incoming&& message);
-  void on_outbound(control::Incoming&& message);
+  void on_inbound(const control::RingInbound& offer, DaemonClient::Descriptors& fds);
+  void on_outbound(const control::RingOutbound& given, DaemonClient::Descriptors& fds);
   void on_peer_gone(const control::PeerGone& gone);
 
  private:
