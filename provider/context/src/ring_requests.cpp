@@ -1,13 +1,47 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/context/ring_requests.hpp"
 
+#include <atomic>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "verbena/control/user_lines.hpp"
 #include "verbena/report/explain.hpp"
+#include "verbena/report/setting.hpp"
 
 namespace verbena::provider {
+namespace {
+
+LinkChoice link_choice() {
+  const char* const text = setting("VERBENA_LINK");
+  const std::string word = text == nullptr ? "" : text;
+  if (word == "udp") return LinkChoice::kUdp;
+  if (word == "shm") return LinkChoice::kSharedMemory;
+  static std::atomic<bool> told{false};  // once per process
+  if (!word.empty() && word != "auto" && !told.exchange(true)) {
+    control::tell_user("VERBENA_LINK=%s is none of udp, shm and auto; using auto", word.c_str());
+  }
+  return LinkChoice::kAuto;
+}
+
+// Says why UDP carries the packets to this peer: a complaint if the user wants rings only.
+// Otherwise it is worth an explanation if the peer is a context of the same emulator.
+void tell_of_udp(LinkChoice choice, const IpAddress& peer, bool peer_is_here,
+                 const std::string& reason) {
+  if (choice == LinkChoice::kSharedMemory) {
+    control::tell_user("VERBENA_LINK=shm, but UDP carries the packets to %s: %s",
+                       peer.to_string().c_str(), reason.c_str());
+  } else if (peer_is_here) {
+    explain("no shared ring to %s: %s; UDP carries the packets", peer.to_string().c_str(),
+            reason.c_str());
+  }
+}
+
+}  // namespace
+
+RingRequests::RingRequests(DaemonClient& client, const Port& port)
+    : client_(client), port_(port), choice_(link_choice()) {}
 
 void RingRequests::seek(Qpn number) noexcept {
   seek(link::Peer{peers_->self().address, number.slot()});

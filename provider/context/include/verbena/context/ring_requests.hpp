@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // An engine's part in making shared rings; the emulator makes and ends them. Owned by the attached
 // engine. Any thread may seek a ring; messages are handled under the client's lock.
+//
+// VERBENA_LINK says how packets travel between contexts of one emulator: `udp` is always UDP; `shm`
+// is shared rings, with a complaint where there can be none; `auto` (the default) is shared rings
+// where there can be one. It is read when a context is opened. An unknown word costs one line on
+// standard error.
 #pragma once
+
+#include <cstdint>
 
 #include "verbena/base/types.hpp"
 #include "verbena/context/asked_peers.hpp"
 #include "verbena/context/daemon_client.hpp"
-#include "verbena/context/link_choice.hpp"
 #include "verbena/context/port.hpp"
 #include "verbena/control/ring_messages.hpp"
 #include "verbena/link/peer_link.hpp"
 
 namespace verbena::provider {
 
+enum class LinkChoice : std::uint8_t { kUdp, kSharedMemory, kAuto };
+
 class RingRequests {
  public:
-  RingRequests(DaemonClient& client, const Port& port) : client_(client), port_(port) {}
+  RingRequests(DaemonClient& client, const Port& port);
   void attach(link::PeerLink& peers) { peers_ = &peers; }
 
   LinkChoice choice() const noexcept { return choice_; }
@@ -35,7 +43,7 @@ class RingRequests {
   DaemonClient& client_;
   const Port& port_;
   link::PeerLink* peers_ = nullptr;
-  const LinkChoice choice_ = link_choice();
+  const LinkChoice choice_;
   AskedPeers asked_;
 };
 
