@@ -6,7 +6,6 @@
 #include "verbena/context/context.hpp"
 #include "verbena/objects/dead_handles.hpp"
 #include "verbena/verbs/post.hpp"
-#include "verbena/verbs/post_errno.hpp"
 #include "verbena/verbs/translate.hpp"
 #include "verbena/verbs/verbs.hpp"
 

@@ -11,13 +11,28 @@
 #include "verbena/objects/limits.hpp"
 #include "verbena/objects/populate.hpp"
 #include "verbena/report/guard.hpp"
-#include "verbena/verbs/make_qp.hpp"
 #include "verbena/verbs/parts.hpp"
 #include "verbena/verbs/translate.hpp"
 #include "verbena/verbs/verbs.hpp"
 
 namespace verbena::provider {
 namespace {
+
+// What both verbs that create a queue pair ask for.
+struct QpRequest {
+  const char* verb = "";
+  ibv_qp_type type = IBV_QPT_RC;
+  Pd* domain = nullptr;
+  Cq* send_cq = nullptr;
+  Cq* receive_cq = nullptr;
+  Srq* srq = nullptr;
+  Xrcd* xrcd = nullptr;
+  ibv_qp_cap cap{};
+  bool signal_all = false;
+  bool blocks_own_multicast = false;
+  bool builder = false;  // for ibv_wr_*
+  void* user = nullptr;
+};
 
 void check_caps(const char* verb, const ibv_qp_cap& cap) {
   const auto check = [&](const char* name, std::uint32_t value, std::uint32_t max) {
@@ -143,6 +158,69 @@ void count_parts(Qp& qp, bool more) {
   count(qp.srq);
 }
 
+// Gets the memory for the next queue pairs in one piece, for a program that makes many. The C
+// library grows a thread's heap page by page, with two calls and a fault for each page, which is a
+// sixth of a server's work for a connection.
+void get_memory_ahead() noexcept {
+  constexpr std::size_t kAhead = 64 * 1024;
+  constexpr std::uintptr_t kPage = 4096;
+  void* const block = std::malloc(kAhead);
+  const auto begin = (reinterpret_cast<std::uintptr_t>(block) + kPage - 1) / kPage * kPage;
+  if (block != nullptr) {
+    (void)::madvise(reinterpret_cast<void*>(begin), kAhead - kPage, kPopulateWrite);
+  }
+  std::free(block);  // the heap keeps a block of this size
+}
+constexpr std::uint32_t kQpsOfAPiece = 16;
+
+// Queue pairs that share objects with others belong to the first engine.
+bool may_be_further(const QpRequest& r, Transport transport) {
+  return (transport == Transport::kRc || transport == Transport::kUc) && r.srq == nullptr;
+}
+
+// Throws VerbRefused.
+Qp* make_qp(Context& context, const QpRequest& asked) {
+  QpRequest request = asked;
+  context.check_alive(request.verb);
+  const Transport transport = check_type(request.verb, request.type);
+  check_caps(request.verb, request.cap);
+  check_parts(request, transport);
+  const bool is_receiver = transport == Transport::kXrcReceive;
+  if (is_receiver) {
+    // The queue pair outlives what its first handle was made with, and uses none of it.
+    request.domain = nullptr;
+    request.send_cq = request.receive_cq = nullptr;
+  }
+  AttachedEngine& home = context.engines().choose(request.send_cq, request.receive_cq,
+                                                  may_be_further(request, transport));
+  auto qp = std::make_unique<Qp>(context, home, home.engine());
+  qp->domain = request.domain;
+  qp->send_cq = request.send_cq;
+  qp->receive_cq = request.receive_cq;
+  qp->srq = request.srq;
+  qp->caps = request.cap;
+  qp->caps.max_inline_data = std::max(request.cap.max_inline_data, kMinInline);
+  if (request.cap.max_send_wr != 0) {
+    qp->caps.max_send_wr = std::max(request.cap.max_send_wr, kMinSendWr);
+  }
+  if (request.srq != nullptr) qp->caps.max_recv_wr = qp->caps.max_recv_sge = 0;
+  qp->signal_all = request.signal_all;
+  if (transport == Transport::kUd) qp->engine.want_header_fields();
+  qp->pair = make_pair_of(*qp, request, transport);
+  fill_public(*qp, request);
+  if (request.builder) offer_builder(*qp);
+  count_parts(*qp, true);
+  if (++qp->home.counts().qps % kQpsOfAPiece == kQpsOfAPiece / 2) get_memory_ahead();
+  if (!is_receiver) return qp.release();
+  Qp* handle = context.receivers().adopt(std::move(qp), *request.xrcd, request.user);
+  // Shows them as they were given: librdmacm takes an ID's protection domain from there.
+  ibv_qp& shown = handle->abi.qp;
+  if (asked.domain != nullptr) shown.pd = &asked.domain->pd;
+  if (asked.send_cq != nullptr) shown.send_cq = &asked.send_cq->abi.cq;
+  if (asked.receive_cq != nullptr) shown.recv_cq = &asked.receive_cq->abi.cq;
+  return handle;
+}
+
 // Reads the attributes that both verbs have in common.
 template <typename Attributes>
 QpRequest request_of(Context& context, const char* verb, const Attributes& attr) {
@@ -265,69 +343,7 @@ int destroy_qp(ibv_qp* q) noexcept {
   return 0;
 }
 
-// Gets the memory for the next queue pairs in one piece, for a program that makes many. The C
-// library grows a thread's heap page by page, with two calls and a fault for each page, which is a
-// sixth of a server's work for a connection.
-void get_memory_ahead() noexcept {
-  constexpr std::size_t kAhead = 64 * 1024;
-  constexpr std::uintptr_t kPage = 4096;
-  void* const block = std::malloc(kAhead);
-  const auto begin = (reinterpret_cast<std::uintptr_t>(block) + kPage - 1) / kPage * kPage;
-  if (block != nullptr) {
-    (void)::madvise(reinterpret_cast<void*>(begin), kAhead - kPage, kPopulateWrite);
-  }
-  std::free(block);  // the heap keeps a block of this size
-}
-constexpr std::uint32_t kQpsOfAPiece = 16;
-
-// Queue pairs that share objects with others belong to the first engine.
-bool may_be_further(const QpRequest& r, Transport transport) {
-  return (transport == Transport::kRc || transport == Transport::kUc) && r.srq == nullptr;
-}
-
 }  // namespace
-
-Qp* make_qp(Context& context, const QpRequest& asked) {
-  QpRequest request = asked;
-  context.check_alive(request.verb);
-  const Transport transport = check_type(request.verb, request.type);
-  check_caps(request.verb, request.cap);
-  check_parts(request, transport);
-  const bool is_receiver = transport == Transport::kXrcReceive;
-  if (is_receiver) {
-    // The queue pair outlives what its first handle was made with, and uses none of it.
-    request.domain = nullptr;
-    request.send_cq = request.receive_cq = nullptr;
-  }
-  AttachedEngine& home = context.engines().choose(request.send_cq, request.receive_cq,
-                                                  may_be_further(request, transport));
-  auto qp = std::make_unique<Qp>(context, home, home.engine());
-  qp->domain = request.domain;
-  qp->send_cq = request.send_cq;
-  qp->receive_cq = request.receive_cq;
-  qp->srq = request.srq;
-  qp->caps = request.cap;
-  qp->caps.max_inline_data = std::max(request.cap.max_inline_data, kMinInline);
-  if (request.cap.max_send_wr != 0) {
-    qp->caps.max_send_wr = std::max(request.cap.max_send_wr, kMinSendWr);
-  }
-  if (request.srq != nullptr) qp->caps.max_recv_wr = qp->caps.max_recv_sge = 0;
-  qp->signal_all = request.signal_all;
-  if (transport == Transport::kUd) qp->engine.want_header_fields();
-  qp->pair = make_pair_of(*qp, request, transport);
-  fill_public(*qp, request);
-  if (request.builder) offer_builder(*qp);
-  count_parts(*qp, true);
-  if (++qp->home.counts().qps % kQpsOfAPiece == kQpsOfAPiece / 2) get_memory_ahead();
-  if (!is_receiver) return qp.release();
-  Qp* handle = context.receivers().adopt(std::move(qp), *request.xrcd, request.user);
-  // Shows them as they were given: librdmacm takes an ID's protection domain from there.
-  ibv_qp& shown = handle->abi.qp;
-  if (asked.domain != nullptr) shown.pd = &asked.domain->pd;
-  if (asked.send_cq != nullptr) shown.send_cq = &asked.send_cq->abi.cq;
-  if (asked.receive_cq != nullptr) shown.recv_cq = &asked.receive_cq->abi.cq;
-  return handle;
-}
 
 void offer_queue_pair_verbs(abi::Ops& ops) {
   ops.create_qp = &create_qp;

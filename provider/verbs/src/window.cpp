@@ -6,7 +6,7 @@
 #include "verbena/objects/dead_handles.hpp"
 #include "verbena/report/guard.hpp"
 #include "verbena/verbs/parts.hpp"
-#include "verbena/verbs/post_errno.hpp"
+#include "verbena/verbs/post.hpp"
 #include "verbena/verbs/translate.hpp"
 #include "verbena/verbs/verbs.hpp"
 

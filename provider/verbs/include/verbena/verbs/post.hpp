@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Makes the engine's requests from the verbs' on the stack: nothing is allocated, and lists are
-// read in place.
+// read in place. Also gives the errno of a refused post.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -9,10 +9,12 @@
 #include <cstddef>
 #include <span>
 
+#include "verbena/objects/objects.hpp"
 #include "verbena/queue/receive_queue.hpp"
 #include "verbena/queue/work.hpp"
 #include "verbena/report/explain.hpp"
 #include "verbena/report/tsan_order.hpp"
+#include "verbena/requester/requester.hpp"
 
 namespace verbena::provider {
 
@@ -57,5 +59,17 @@ struct ReceiveRequest {
     return error;
   }
 };
+
+// FENCE, SIGNALED, SOLICITED and INLINE have the same values in the engine.
+inline constexpr unsigned kWorkFlags =
+    IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+static_assert(+IBV_SEND_FENCE == +queue::kFence && +IBV_SEND_SIGNALED == +queue::kSignaled &&
+              +IBV_SEND_SOLICITED == +queue::kSolicited && +IBV_SEND_INLINE == +queue::kInline);
+
+// `request` is the refused request; null if there were too many.
+int errno_of_posted(const Qp& qp, requester::Posted posted,
+                    const queue::SendRequest* request) noexcept;
+// Returns the errno for a queue pair that takes no requests now, or never does.
+int errno_of_state(const char* verb, const Qp& qp) noexcept;
 
 }  // namespace verbena::provider
