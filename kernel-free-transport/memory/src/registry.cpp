@@ -39,7 +39,7 @@ bool is_mapped(MemoryPort& port, const RegionRequest& r) {
 
 }  // namespace
 
-std::string_view to_string(Refusal refusal) {
+const char* to_string(Refusal refusal) {
   switch (refusal) {
     case Refusal::kNoSuchKey:
       return "no region or window has this key";
@@ -288,7 +288,7 @@ ShortText Registry::explain(const AccessRequest& request, Refusal refusal) const
       add_fate(text, *slot, what);
       break;
     default:
-      text.add("%s", to_string(refusal).data());
+      text.add("%s", to_string(refusal));
       break;
   }
   slot->gate.leave();

@@ -95,7 +95,7 @@ ShortText obstacle_of_bind(const Endpoint& endpoint, const Rare& b, memory::Refu
           "be 0, and the access flags only IBV_ACCESS_REMOTE_* and IBV_ACCESS_ZERO_BASED",
           b.new_key);
     default:
-      return ShortText("%s", to_string(refusal).data());
+      return ShortText("%s", to_string(refusal));
   }
 }
 
@@ -109,7 +109,7 @@ void explain_buffers(Endpoint& endpoint, const SendQueue& queue, std::uint32_t p
   ShortText which("%s", refusal == memory::Refusal::kNoSuchKey
                             ? "a region was just being changed (ibv_rereg_mr, or a part of it was "
                               "unmapped)"
-                            : to_string(refusal).data());
+                            : to_string(refusal));
   for (std::uint32_t i = 0; i < entry.sge_count; ++i) {
     const memory::AccessRequest request{sges[i].key,        endpoint.domain,
                                         sges[i].address,    sges[i].length,
@@ -138,7 +138,7 @@ void explain_invalidate(Endpoint& endpoint, const SendEntry& entry, memory::Refu
   const bool is_region = refusal == memory::Refusal::kNoPermission;
   queue::blame(endpoint, "LOCAL_INV with wr_id %" PRIu64 " of key 0x%x: %s", entry.id,
                entry.immediate,
-               is_region ? "only windows of type 2 can be invalidated" : to_string(refusal).data());
+               is_region ? "only windows of type 2 can be invalidated" : to_string(refusal));
 }
 
 void explain_nak(Endpoint& endpoint, const SendQueue& queue, wire::NakCode code) {

@@ -66,7 +66,7 @@ bool Responder::invalidate(std::uint32_t key) {
   const bool is_region = done.error() == memory::Refusal::kNoPermission;
   const ShortText why(
       "SEND_WITH_INV of key 0x%x: %s", key,
-      is_region ? "only windows of type 2 can be invalidated" : to_string(done.error()).data());
+      is_region ? "only windows of type 2 can be invalidated" : to_string(done.error()));
   return refuse(NakCode::kRemoteAccess, AsyncEvent::kQpAccessError, why.c_str());
 }
 

@@ -158,9 +158,8 @@ int dereg_mr(abi::PrivateMr* m) noexcept {
     const auto done = mr.foreign ? mr.context->imports().deregister(mr.key)
                                  : mr.context->device().memory().deregister(mr.key);
     if (!done) {
-      const auto why = memory::to_string(done.error());
-      refuse(errno_of_refusal(done.error()), "ibv_dereg_mr: key 0x%x: %.*s", mr.key,
-             static_cast<int>(why.size()), why.data());
+      refuse(errno_of_refusal(done.error()), "ibv_dereg_mr: key 0x%x: %s", mr.key,
+             to_string(done.error()));
     }
     mr.context->exports().regions.remove(mr.key);
     if (mr.is_exported) mr.context->imports().tell_importers("ibv_dereg_mr", mr.key, nullptr);
@@ -198,9 +197,8 @@ int rereg_mr(abi::PrivateMr* m, int flags, ibv_pd* p, void* address, std::size_t
     }
     const auto key = mr.context->device().memory().change_region(mr.key, change);
     if (!key) {
-      const auto why = memory::to_string(key.error());
-      refuse(errno_of_refusal(key.error()), "ibv_rereg_mr: key 0x%x: %.*s", mr.key,
-             static_cast<int>(why.size()), why.data());
+      refuse(errno_of_refusal(key.error()), "ibv_rereg_mr: key 0x%x: %s", mr.key,
+             to_string(key.error()));
     }
     bool is_exported = false;
     mr.context->exports().regions.with(mr.key, [&](Mr*) {
@@ -242,15 +240,12 @@ int advise_mr(ibv_pd* p, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_s
       r.need = write ? memory::kLocalWrite : memory::kLocalRead;
       const auto pin = context.device().memory().pin(r);
       if (pin) continue;
-      const auto why = memory::to_string(pin.error());
       using memory::Refusal;
       const int error = pin.error() == Refusal::kNoPermission    ? EPERM
                         : pin.error() == Refusal::kForeignDomain ? EPERM
-                        : pin.error() == Refusal::kNotMapped     ? EFAULT
                         : pin.error() == Refusal::kNoSuchKey     ? ENOENT
                                                                  : EFAULT;
-      refuse(error, "ibv_advise_mr: sg_list[%u]: %.*s", i, static_cast<int>(why.size()),
-             why.data());
+      refuse(error, "ibv_advise_mr: sg_list[%u]: %s", i, to_string(pin.error()));
     }
   });
 }
@@ -261,11 +256,9 @@ std::uint32_t register_region(Context& context, const char* verb,
                               const memory::RegionRequest& request) {
   const auto key = context.device().memory().register_region(request);
   if (!key) {
-    const auto why = memory::to_string(key.error());
-    refuse(errno_of_refusal(key.error()), "%s: address 0x%llx, length %llu, access 0x%x: %.*s",
-           verb, static_cast<unsigned long long>(request.host_address),
-           static_cast<unsigned long long>(request.length), request.access,
-           static_cast<int>(why.size()), why.data());
+    refuse(errno_of_refusal(key.error()), "%s: address 0x%llx, length %llu, access 0x%x: %s", verb,
+           static_cast<unsigned long long>(request.host_address),
+           static_cast<unsigned long long>(request.length), request.access, to_string(key.error()));
   }
   return *key;
 }

@@ -48,9 +48,8 @@ int dealloc_mw(ibv_mw* m) noexcept {
     Context& context = Context::of(m->context);
     const auto done = context.device().memory().free_window(m->rkey);
     if (!done) {
-      const auto why = memory::to_string(done.error());
-      refuse(errno_of_refusal(done.error()), "ibv_dealloc_mw: rkey 0x%x: %.*s", m->rkey,
-             static_cast<int>(why.size()), why.data());
+      refuse(errno_of_refusal(done.error()), "ibv_dealloc_mw: rkey 0x%x: %s", m->rkey,
+             to_string(done.error()));
     }
     mw.domain->release_user();
     --context.counts().mws;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
+#include <cstring>
+
 #include "fixture.hpp"
 
 namespace verbena::memory {
@@ -330,7 +332,7 @@ TEST_F(RegistryTest, ImplicitRegionsNeedOnDemand) {
 
 TEST(Refusal, EachHasItsWords) {
   for (int i = 0; i <= static_cast<int>(Refusal::kTableFull); ++i) {
-    EXPECT_GT(to_string(static_cast<Refusal>(i)).size(), 5u) << i;
+    EXPECT_GT(std::strlen(to_string(static_cast<Refusal>(i))), 5u) << i;
   }
 }
 

@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string_view>
 
 #include "verbena/base/lock.hpp"
 #include "verbena/base/result.hpp"
@@ -55,7 +54,7 @@ enum class Refusal : std::uint8_t {
   kBadArgument,
   kTableFull,
 };
-[[gnu::cold]] std::string_view to_string(Refusal refusal);
+[[gnu::cold]] const char* to_string(Refusal refusal);
 // Returns text like "IBV_ACCESS_LOCAL_WRITE|IBV_ACCESS_REMOTE_READ".
 [[gnu::cold]] ShortText access_names(std::uint32_t access) noexcept;
 
