@@ -17,8 +17,7 @@ constexpr std::uint16_t kFirstMulticastLid = 0xc000;
 ibv_ah* create_ah(ibv_pd* p, ibv_ah_attr* attr) noexcept {
   return pointer_or_errno([&] {
     constexpr const char* kVerb = "ibv_create_ah";
-    Context& context = Context::of(p->context);
-    context.check_alive(kVerb);
+    Context& context = alive_context(p->context, kVerb);
     check_given(kVerb, "attr", attr);
     if (attr->port_num != control::kPortNumber) {
       refuse(EINVAL, "%s: port_num = %u, the device has port 1 only", kVerb, attr->port_num);

@@ -131,8 +131,7 @@ int query_port(ibv_context* c, std::uint8_t port, ibv_port_attr* a) noexcept {
     if (port != control::kPortNumber) {
       refuse(EINVAL, "ibv_query_port: port_num = %u, the device has port 1 only", port);
     }
-    Context& context = Context::of(c);
-    context.check_alive("ibv_query_port");
+    Context& context = alive_context(c, "ibv_query_port");
     const control::DeviceInfo info = context.info();
     const control::Counters counters = context.port_counters();
     const auto dropped = [&counters](DropReason reason) {
@@ -171,8 +170,7 @@ int query_port_speed(ibv_context* c, std::uint32_t port, std::uint64_t* speed) n
     if (port != control::kPortNumber) {
       refuse(EINVAL, "ibv_query_port_speed: port_num = %u, the device has port 1 only", port);
     }
-    Context::of(c).check_alive("ibv_query_port_speed");
-    const control::DeviceInfo info = Context::of(c).info();
+    const control::DeviceInfo info = alive_context(c, "ibv_query_port_speed").info();
     constexpr std::uint64_t kEdrLane = 250;
     const std::uint64_t lanes = info.active_width == 2 ? 4 : 1;
     *speed = kEdrLane * lanes;

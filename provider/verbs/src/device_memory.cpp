@@ -106,8 +106,7 @@ ibv_mr* reg_dm_mr(ibv_pd* p, ibv_dm* d, std::uint64_t offset, std::size_t length
                   unsigned access) noexcept {
   return pointer_or_errno([&] {
     constexpr const char* kVerb = "ibv_reg_dm_mr";
-    Context& context = Context::of(p->context);
-    context.check_alive(kVerb);
+    Context& context = alive_context(p->context, kVerb);
     Dm& dm = part_of(context, kVerb, "dm", d);
     if ((access & memory::kZeroBased) == 0) {
       refuse(EINVAL, "%s: access must have IBV_ACCESS_ZERO_BASED", kVerb);
@@ -138,8 +137,7 @@ ibv_mr* reg_dm_mr(ibv_pd* p, ibv_dm* d, std::uint64_t offset, std::size_t length
 // Makes another handle of the same bytes, which live as long as one of their handles.
 ibv_dm* import_dm(ibv_context* c, std::uint32_t number) noexcept {
   return pointer_or_errno([&] {
-    Context& context = Context::of(c);
-    context.check_alive("ibv_import_dm");
+    Context& context = alive_context(c, "ibv_import_dm");
     auto dm = context.exports().device_memory.with(number, [&](Dm* original) {
       if (original == nullptr) refuse(ENOENT, "ibv_import_dm: no device memory %u", number);
       return make_dm(c, original->bytes, original->length, number);

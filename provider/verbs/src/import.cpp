@@ -13,6 +13,7 @@
 #include "verbena/objects/dead_handles.hpp"
 #include "verbena/report/guard.hpp"
 #include "verbena/verbs/make_mr.hpp"
+#include "verbena/verbs/parts.hpp"
 #include "verbena/verbs/verbs.hpp"
 
 namespace verbena::provider {
@@ -59,8 +60,7 @@ ibv_mr* import_foreign_mr(Context& context, Pd& pd, std::uint32_t number) {
 
 ibv_pd* import_pd(ibv_context* c, std::uint32_t number) noexcept {
   return pointer_or_errno([&] {
-    Context& context = Context::of(c);
-    context.check_alive("ibv_import_pd");
+    Context& context = alive_context(c, "ibv_import_pd");
     if (context.imports().are_from_another()) return import_foreign_pd(context, c, number);
     auto pd = std::make_unique<Pd>();
     context.exports().domains.with(number, [&](Pd* original) {
@@ -86,8 +86,7 @@ void unimport_pd(ibv_pd* p) noexcept {
 
 ibv_mr* import_mr(ibv_pd* p, std::uint32_t number) noexcept {
   return pointer_or_errno([&] {
-    Context& context = Context::of(p->context);
-    context.check_alive("ibv_import_mr");
+    Context& context = alive_context(p->context, "ibv_import_mr");
     if (context.imports().are_from_another())
       return import_foreign_mr(context, object_of(p), number);
     auto mr = std::make_unique<Mr>();

@@ -13,8 +13,7 @@ namespace {
 
 ibv_pd* alloc_pd(ibv_context* c) noexcept {
   return pointer_or_errno([&] {
-    Context& context = Context::of(c);
-    context.check_alive("ibv_alloc_pd");
+    Context& context = alive_context(c, "ibv_alloc_pd");
     auto pd = std::make_unique<Pd>();
     pd->domain = context.next_domain();
     pd->pd.context = c;
@@ -45,8 +44,7 @@ int dealloc_pd(ibv_pd* p) noexcept {
 ibv_pd* alloc_parent_domain(ibv_context* c, ibv_parent_domain_init_attr* attr) noexcept {
   return pointer_or_errno([&] {
     constexpr const char* kVerb = "ibv_alloc_parent_domain";
-    Context& context = Context::of(c);
-    context.check_alive(kVerb);
+    Context& context = alive_context(c, kVerb);
     check_given(kVerb, "attr", attr);
     Pd& protection = part_of(context, kVerb, "attr->pd", attr->pd);
     constexpr unsigned kKnown =
@@ -104,8 +102,7 @@ ibv_mr* reg_mr(ibv_pd* p, void* address, std::size_t length, std::uint64_t iova,
                int access) noexcept {
   return pointer_or_errno([&] {
     constexpr const char* kVerb = "ibv_reg_mr";
-    Context& context = Context::of(p->context);
-    context.check_alive(kVerb);
+    Context& context = alive_context(p->context, kVerb);
     Pd& pd = object_of(p);
     const auto rights = static_cast<unsigned>(access);
     check_access(kVerb, rights);
@@ -136,8 +133,7 @@ ibv_mr* reg_mr(ibv_pd* p, void* address, std::size_t length, std::uint64_t iova,
 
 ibv_mr* alloc_null_mr(ibv_pd* p) noexcept {
   return pointer_or_errno([&] {
-    Context& context = Context::of(p->context);
-    context.check_alive("ibv_alloc_null_mr");
+    Context& context = alive_context(p->context, "ibv_alloc_null_mr");
     Pd& pd = object_of(p);
     memory::RegionRequest r;
     r.domain = pd.domain;

@@ -21,8 +21,7 @@ constexpr unsigned kWindowAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WR
 ibv_mw* alloc_mw(ibv_pd* p, ibv_mw_type type) noexcept {
   return pointer_or_errno([&] {
     constexpr const char* kVerb = "ibv_alloc_mw";
-    Context& context = Context::of(p->context);
-    context.check_alive(kVerb);
+    Context& context = alive_context(p->context, kVerb);
     if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
       refuse(EINVAL, "%s: type = %d is neither 1 nor 2", kVerb, static_cast<int>(type));
     }

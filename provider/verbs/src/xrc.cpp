@@ -68,8 +68,7 @@ Xrcd& enlist(Context& context, std::unique_ptr<Xrcd> xrcd) {
 ibv_xrcd* open_xrcd(ibv_context* c, ibv_xrcd_init_attr* attr) noexcept {
   return pointer_or_errno([&] {
     constexpr const char* kVerb = "ibv_open_xrcd";
-    Context& context = Context::of(c);
-    context.check_alive(kVerb);
+    Context& context = alive_context(c, kVerb);
     check_given(kVerb, "xrcd_init_attr", attr);
     constexpr std::uint32_t kBoth = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
     if (attr->comp_mask != kBoth) {
@@ -118,8 +117,7 @@ int close_xrcd(ibv_xrcd* x) noexcept {
 ibv_qp* open_qp(ibv_context* c, ibv_qp_open_attr* attr) noexcept {
   return pointer_or_errno([&] {
     constexpr const char* kVerb = "ibv_open_qp";
-    Context& context = Context::of(c);
-    context.check_alive(kVerb);
+    Context& context = alive_context(c, kVerb);
     check_given(kVerb, "qp_open_attr", attr);
     constexpr std::uint32_t kNeeded =
         IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;

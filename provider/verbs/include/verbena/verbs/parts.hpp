@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Checks what a verb gets beside the handle that it is called on: pointers that must not be null,
-// and further handles, which must be alive and of the same device. Throws VerbRefused.
+// Checks what a verb gets: the opened device, pointers that must not be null, and handles beside
+// the one that it is called on, which must be alive and of the same device. Throws VerbRefused.
 #pragma once
 
 #include <cerrno>
@@ -11,6 +11,13 @@
 #include "verbena/report/explain.hpp"
 
 namespace verbena::provider {
+
+// Returns the opened device, which must not have lost its emulator.
+inline Context& alive_context(ibv_context* c, const char* verb) {
+  Context& context = Context::of(c);
+  context.check_alive(verb);
+  return context;
+}
 
 inline void check_given(const char* verb, const char* name, const void* pointer) {
   if (pointer == nullptr) refuse(EINVAL, "%s: %s is NULL", verb, name);
