@@ -85,12 +85,7 @@ void wr_bind_mw(ibv_qp_ex* q, ibv_mw* mw, std::uint32_t rkey,
   auto* r = add(q, WorkOpcode::kBindWindow);
   if (r == nullptr) return;
   if (mw == nullptr || info == nullptr) return object_of(q).builder.fail(EINVAL);
-  r->window_key = mw->rkey;
-  r->window_new_key = rkey;
-  r->window_region_key = info->mr != nullptr ? info->mr->lkey : 0;
-  r->window_address = info->addr;
-  r->window_length = info->length;
-  r->window_access = info->mw_access_flags;
+  fill_binding(*r, *mw, rkey, *info);
 }
 void wr_send_tso(ibv_qp_ex* q, void*, std::uint16_t, std::uint16_t) noexcept {
   object_of(q).builder.fail(EOPNOTSUPP);

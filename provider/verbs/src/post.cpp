@@ -15,16 +15,6 @@ bool is_atomic(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-void fill_bind(queue::SendRequest& r, const ibv_send_wr& wr) {
-  const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
-  r.window_key = wr.bind_mw.mw->rkey;
-  r.window_new_key = wr.bind_mw.rkey;
-  r.window_region_key = info.mr != nullptr ? info.mr->lkey : 0;
-  r.window_address = info.addr;
-  r.window_length = info.length;
-  r.window_access = info.mw_access_flags;
-}
-
 void fill_target(queue::SendRequest& r, const ibv_send_wr& wr, Transport transport) {
   if (transport == Transport::kUd) {
     r.address = wr.wr.ud.ah != nullptr ? &object_of(wr.wr.ud.ah).vector : nullptr;
@@ -33,7 +23,9 @@ void fill_target(queue::SendRequest& r, const ibv_send_wr& wr, Transport transpo
     return;
   }
   if (transport == Transport::kXrcSend) r.remote_srqn = wr.qp_type.xrc.remote_srqn;
-  if (wr.opcode == IBV_WR_BIND_MW) return fill_bind(r, wr);
+  if (wr.opcode == IBV_WR_BIND_MW) {
+    return fill_binding(r, *wr.bind_mw.mw, wr.bind_mw.rkey, wr.bind_mw.bind_info);
+  }
   if (is_atomic(wr.opcode)) {
     r.remote_address = wr.wr.atomic.remote_addr;
     r.remote_key = wr.wr.atomic.rkey;

@@ -88,6 +88,16 @@ void fill(ibv_wc& wc, const queue::Completion& c) {
   wc.wc_flags = wc_flags_of(c.flags);
 }
 
+void fill_binding(queue::SendRequest& r, const ibv_mw& window, std::uint32_t new_key,
+                  const ibv_mw_bind_info& info) {
+  r.window_key = window.rkey;
+  r.window_new_key = new_key;
+  r.window_region_key = info.mr != nullptr ? info.mr->lkey : 0;
+  r.window_address = info.addr;
+  r.window_length = info.length;
+  r.window_access = info.mw_access_flags;
+}
+
 int errno_of_refusal(memory::Refusal refusal) {
   using memory::Refusal;
   switch (refusal) {

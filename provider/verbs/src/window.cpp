@@ -86,12 +86,7 @@ int bind_mw(ibv_qp* q, ibv_mw* m, ibv_mw_bind* bind) noexcept {
     r.id = bind->wr_id;
     r.opcode = queue::WorkOpcode::kBindWindow;
     r.flags = static_cast<std::uint8_t>(bind->send_flags & kWorkFlags);
-    r.window_key = m->rkey;
-    r.window_new_key = 0;
-    r.window_region_key = info.mr != nullptr ? info.mr->lkey : 0;
-    r.window_address = info.addr;
-    r.window_length = info.length;
-    r.window_access = info.mw_access_flags;
+    fill_binding(r, *m, 0, info);
     const int error = qp.engine.post(*qp.pair, qp.posts, [&] {
       if (!qp.pair->may_post_send()) {
         return refusal(EINVAL, "ibv_bind_mw: queue pair 0x%06x is in state %s", q->qp_num,

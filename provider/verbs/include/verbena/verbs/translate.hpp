@@ -59,6 +59,9 @@ inline unsigned wc_flags_of(std::uint16_t flags) {
   return (flags & kSame) | ((flags & ~kSame) << 1);
 }
 void fill(ibv_wc& wc, const queue::Completion& c);
+// Fills in what a request binds a window to. `new_key` is 0 for a window of type 1.
+void fill_binding(queue::SendRequest& r, const ibv_mw& window, std::uint32_t new_key,
+                  const ibv_mw_bind_info& info);
 
 int errno_of_refusal(memory::Refusal refusal);
 
