@@ -8,6 +8,7 @@
 
 #include "verbena/abi/ops.hpp"
 #include "verbena/report/explain.hpp"
+#include "verbena/report/failed_answer.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -26,48 +27,19 @@ int too_late(const char* verb) noexcept {
   return refusal(EINVAL, "%s: the handle is of an object that was destroyed before", verb);
 }
 
-// Answers by the conventions of guard.hpp.
-template <typename Result>
-Result answer(const char* verb) noexcept {
-  const int error = too_late(verb);
-  if constexpr (std::is_pointer_v<Result>) {
-    errno = error;
-    return nullptr;
-  } else if constexpr (!std::is_void_v<Result>) {
-    return error;
-  }
-}
-
-template <typename Request>
-int answer_post(const char* verb, Request* request, Request** bad) noexcept {
-  *bad = request;
-  return too_late(verb);
-}
-
 abi::Ops refusing_ops() {
   abi::Ops ops;
-#define VERBENA_REFUSE(name, result, arguments, since, until)                            \
-  if constexpr (!std::is_same_v<decltype(ops.name), abi::NeverOffered>) {                \
-    ops.name = [] arguments noexcept -> result { return answer<result>("ibv_" #name); }; \
+#define VERBENA_REFUSE(name, result, arguments, since, until)             \
+  if constexpr (!std::is_same_v<decltype(ops.name), abi::NeverOffered>) { \
+    ops.name = [](auto... given) noexcept -> result {                     \
+      return failed_answer<result>(too_late("ibv_" #name), given...);     \
+    };                                                                    \
   }
   VERBENA_VERBS_OPS(VERBENA_REFUSE)
 #undef VERBENA_REFUSE
-  ops.poll_cq = [](ibv_cq*, int, ibv_wc*) noexcept { return -too_late("ibv_poll_cq"); };
   ops.query_qp_data_in_order = [](ibv_qp*, ibv_wr_opcode, std::uint32_t) noexcept {
     too_late("ibv_query_qp_data_in_order");
     return 0;
-  };
-  ops.post_send = [](ibv_qp*, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
-    return answer_post("ibv_post_send", wr, bad);
-  };
-  ops.post_recv = [](ibv_qp*, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
-    return answer_post("ibv_post_recv", wr, bad);
-  };
-  ops.post_srq_recv = [](ibv_srq*, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
-    return answer_post("ibv_post_srq_recv", wr, bad);
-  };
-  ops.post_srq_ops = [](ibv_srq*, ibv_ops_wr* wr, ibv_ops_wr** bad) noexcept {
-    return answer_post("ibv_post_srq_ops", wr, bad);
   };
   return ops;
 }

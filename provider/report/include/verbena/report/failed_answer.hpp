@@ -26,7 +26,7 @@ Result failed_answer(int error, Arguments... arguments) noexcept {
   if constexpr (std::is_pointer_v<Result>) {
     errno = error;
     return nullptr;
-  } else {
+  } else if constexpr (!std::is_void_v<Result>) {
     constexpr bool counts = (std::is_same_v<Arguments, ibv_wc*> || ...);
     return counts ? -error : error;
   }
