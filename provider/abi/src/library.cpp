@@ -28,20 +28,22 @@ bool look_up(void* library, const char* symbol, const std::string& version, F*& 
   return to != nullptr;
 }
 
+// The newest of the library's public symbols and its private interface are looked for from the
+// newest generation on.
 unsigned newest_minor(void* library) {
-  for (const Marker& marker : kMarkers) {
-    const std::string version = "IBVERBS_1." + std::to_string(marker.minor);
-    if (dlvsym(library, marker.symbol, version.c_str()) != nullptr) return marker.minor;
+  for (auto l = kLayouts.rbegin(); l != kLayouts.rend(); ++l) {
+    const std::string version = "IBVERBS_1." + std::to_string(l->minor);
+    if (dlvsym(library, l->newest, version.c_str()) != nullptr) return l->minor;
   }
   return 0;
 }
 
 unsigned private_abi(void* library) {
-  for (const unsigned* pabi = kPabis; *pabi != 0; ++pabi) {
-    const std::string number = std::to_string(*pabi);
+  for (auto l = kLayouts.rbegin(); l != kLayouts.rend(); ++l) {
+    const std::string number = std::to_string(l->pabi);
     if (dlvsym(library, ("verbs_register_driver_" + number).c_str(),
                ("IBVERBS_PRIVATE_" + number).c_str()) != nullptr) {
-      return *pabi;
+      return l->pabi;
     }
   }
   return 0;

@@ -6,7 +6,7 @@
 // library's newest public symbol. A generation is named after the first release that has it.
 #pragma once
 
-#include <cstddef>
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -36,33 +36,35 @@ struct Layout {
   unsigned minor = 0;  // libibverbs.so.1.<minor>
   unsigned slots = 0;  // operations in the array
   const char* releases = "";
+  const char* newest = "";  // the public symbol that came with the minor
 };
 
+inline constexpr std::array<Layout, kGenerations> kLayouts{{
+    {k28, 25, 8, 67, "v28-v29", "ibv_reg_mr_iova2"},
+    {k30, 25, 9, 67, "v30", "ibv_get_device_index"},
+    {k31, 25, 10, 73, "v31", "ibv_import_device"},
+    {k32, 25, 11, 73, "v32", "_ibv_query_gid_ex"},
+    {k33, 33, 11, 72, "v33", "_ibv_query_gid_ex"},
+    {k34, 34, 12, 73, "v34", "ibv_reg_dmabuf_mr"},
+    {k35, 34, 13, 75, "v35", "ibv_import_dm"},
+    {k36, 34, 14, 76, "v36-v56", "ibv_query_qp_data_in_order"},
+    {k57, 57, 14, 76, "v57-v58", "ibv_query_qp_data_in_order"},
+    {k59, 59, 15, 79, "v59-v61", "ibv_reg_mr_ex"},
+    {k62, 59, 16, 81, "v62-v63", "ibv_query_port_speed"},
+    {k64, 64, 17, 83, "v64", "ibv_alloc_buf"},
+    {k65, 65, 18, 93, "v65", "ibv_create_comp_cntr"},
+}};
+
 // Returns the layout of a generation.
-const Layout& layout(Generation generation);
+constexpr const Layout& layout(Generation generation) { return kLayouts[generation]; }
 
 // Returns the generation of a library with this PABI, whose newest public symbol came with this
 // minor.
-std::optional<Generation> recognise(unsigned pabi, unsigned minor);
-
-// The PABIs to look for, newest first, up to a 0, and the public symbol that came with each minor.
-inline constexpr unsigned kPabis[] = {65, 64, 59, 57, 34, 33, 25, 0};
-struct Marker {
-  unsigned minor;
-  const char* symbol;
-};
-inline constexpr Marker kMarkers[] = {
-    {18, "ibv_create_comp_cntr"},
-    {17, "ibv_alloc_buf"},
-    {16, "ibv_query_port_speed"},
-    {15, "ibv_reg_mr_ex"},
-    {14, "ibv_query_qp_data_in_order"},
-    {13, "ibv_import_dm"},
-    {12, "ibv_reg_dmabuf_mr"},
-    {11, "_ibv_query_gid_ex"},
-    {10, "ibv_import_device"},
-    {9, "ibv_get_device_index"},
-    {8, "ibv_reg_mr_iova2"},
-};
+constexpr std::optional<Generation> recognise(unsigned pabi, unsigned minor) {
+  for (const Layout& l : kLayouts) {
+    if (l.pabi == pabi && l.minor == minor) return l.generation;
+  }
+  return std::nullopt;
+}
 
 }  // namespace verbena::abi
