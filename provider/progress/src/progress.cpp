@@ -154,25 +154,25 @@ void* Progress::run_thread(void* self) {
 
 // A deadline that is due is handled here all the same: the blocked reader may have left by then, or
 // another thread may have posted.
-Progress::Wait Progress::choose_beside_reader(TimeNs now) noexcept {
+Rest Progress::choose_beside_reader(TimeNs now) noexcept {
   is_parked_ = false;
   const std::uint32_t blocked_reads = sleep_.blocked_reads();
   const bool has_moved = blocked_reads != blocked_reads_seen_;
   blocked_reads_seen_ = blocked_reads;
   if (driven_.next_deadline() <= now && driven_.drive_until_quiet() == Driven::Found::kAnother) {
-    return Wait::kYield;
+    return Rest::kYielding;
   }
   if (!has_moved) {
     stands_by_ = false;
-    return Wait::kRelieved;
+    return Rest::kRelieved;
   }
   term_ = stands_by_ ? std::min(2 * term_, times::kTerm) : times::kFirstTerm;
   stands_by_ = true;
-  return Wait::kStandBy;
+  return Rest::kStandingBy;
 }
 
 // Decides what to do next, and drives unless the application does.
-Progress::Wait Progress::choose() noexcept {
+Rest Progress::choose() noexcept {
   const TimeNs now = link::monotonic_now_ns();
   if (sleep_.take_others()) {
     blocked_reads_seen_ = sleep_.blocked_reads();
@@ -202,9 +202,9 @@ bool Progress::has_just_polled(TimeNs now) const noexcept {
   return now < sleep_.last_poll() + times::kLease;
 }
 
-Progress::Wait Progress::park() noexcept {
+Rest Progress::park() noexcept {
   is_parked_ = true;
-  return Wait::kPark;
+  return Rest::kParked;
 }
 
 // An application that waited by polling was perhaps kept from its processor; then terms should be
@@ -218,36 +218,36 @@ void Progress::note_left_lying() noexcept {
   }
 }
 
-Progress::Wait Progress::stay_parked() noexcept {
+Rest Progress::stay_parked() noexcept {
   if (term_ == times::kTerm) parking_.won();
   term_ = std::min(2 * term_, times::kTerm);
-  return Wait::kPark;
+  return Rest::kParked;
 }
 
 // A nudge comes from a peer whose packets are not read. One may come while the application works on
 // what it got. A second one without a poll in between means that the application is away.
-Progress::Wait Progress::choose_parked(TimeNs now) noexcept {
+Rest Progress::choose_parked(TimeNs now) noexcept {
   if (std::exchange(was_nudged_, false)) {
     const std::uint32_t polls = sleep_.polls();
-    if (driven_.drive_until_quiet() != Driven::Found::kPackets) return Wait::kPark;
-    if (std::exchange(polls_at_nudge_, polls) != polls) return Wait::kPark;
+    if (driven_.drive_until_quiet() != Driven::Found::kPackets) return Rest::kParked;
+    if (std::exchange(polls_at_nudge_, polls) != polls) return Rest::kParked;
   } else if (application_drives(now)) {
     return stay_parked();
   } else if (has_polled()) {
     // The application has just left, or is kept from its processor.
-    return Wait::kPark;
+    return Rest::kParked;
   } else {
     const Driven::Found found = driven_.drive_until_quiet();
     if (found == Driven::Found::kAnother) return stay_parked();
     if (found == Driven::Found::kPackets) note_left_lying();
   }
   is_parked_ = false;
-  return Wait::kWatch;
+  return Rest::kWatching;
 }
 
 // The application shows that it can do without this thread by polling now, by polling while this
 // thread drives, or by having taken the packets itself.
-Progress::Wait Progress::choose_watching(TimeNs now) noexcept {
+Rest Progress::choose_watching(TimeNs now) noexcept {
   bool is_needless = application_drives(now);
   if (is_needless && parking_.is_on()) return park();
   const std::uint32_t polls = sleep_.polls();
@@ -258,8 +258,8 @@ Progress::Wait Progress::choose_watching(TimeNs now) noexcept {
   return is_needless && parking_.is_on() ? park() : wait_after(found);
 }
 
-Progress::Wait Progress::wait_after(Driven::Found found) noexcept {
-  return found == Driven::Found::kAnother ? Wait::kYield : Wait::kWatch;
+Rest Progress::wait_after(Driven::Found found) noexcept {
+  return found == Driven::Found::kAnother ? Rest::kYielding : Rest::kWatching;
 }
 
 void Progress::run() noexcept {
@@ -276,60 +276,45 @@ void Progress::set_slack(bool wide) noexcept {
   ::prctl(PR_SET_TIMERSLACK, wide ? times::kWideSlack : times::kNarrowSlack, 0, 0, 0);
 }
 
-Rest Progress::rest_for(Wait how) noexcept {
-  switch (how) {
-    case Wait::kWatch:
-      return Rest::kWatching;
-    case Wait::kRelieved:
-      return Rest::kRelieved;
-    case Wait::kStandBy:
-      return Rest::kStandingBy;
-    case Wait::kPark:
-    case Wait::kYield:
-      break;
-  }
-  return Rest::kParked;
-}
-
-void Progress::wait(Wait how) noexcept {
-  const bool parked = how != Wait::kWatch && how != Wait::kRelieved;
-  const bool has_term = how == Wait::kPark || how == Wait::kStandBy;
-  const bool is_kept = how == Wait::kPark && term_ == times::kTerm && !control_is_busy_;
+void Progress::wait(Rest how) noexcept {
+  const bool parked = how != Rest::kWatching && how != Rest::kRelieved;
+  const bool has_term = how == Rest::kParked || how == Rest::kStandingBy;
+  const bool is_kept = how == Rest::kParked && term_ == times::kTerm && !control_is_busy_;
   set_slack(has_term && term_ == times::kTerm);
   polls_before_wait_ = sleep_.polls();
   TimeNs until = driven_.next_deadline();
-  sleep_.announce(rest_for(how), until);
+  sleep_.announce(how, until);
   // These came between the last look and the announcement.
-  if (how == Wait::kPark && sleep_.armed() != 0) return sleep_.awake();
-  if (sleep_.has_blocked_reader() ? how == Wait::kWatch : how == Wait::kRelieved)
+  if (how == Rest::kParked && sleep_.armed() != 0) return sleep_.awake();
+  if (sleep_.has_blocked_reader() ? how == Rest::kWatching : how == Rest::kRelieved)
     return sleep_.awake();
-  const bool watches = how == Wait::kWatch && driven_.prepare_wait();
+  const bool watches = how == Rest::kWatching && driven_.prepare_wait();
   until = std::min(until, driven_.next_deadline());
 
   const TimeNs now = link::monotonic_now_ns();
-  TimeNs rest = until == kNever ? kNever : (until > now ? until - now : 0);
-  if (control_is_busy_) rest = std::min(rest, times::kTerm);
+  TimeNs length = until == kNever ? kNever : (until > now ? until - now : 0);
+  if (control_is_busy_) length = std::min(length, times::kTerm);
   // Something came meanwhile. The daemon must be heard under any load, so poll without waiting.
-  if (how == Wait::kWatch && !watches) rest = 0;
+  if (how == Rest::kWatching && !watches) length = 0;
   // The thread that drives handles the deadlines then.
-  if (parked) rest = has_term ? term_ : times::kYieldTime;
+  if (parked) length = has_term ? term_ : times::kYieldTime;
   if (is_kept) {
-    rest = times::kKeptTerm;
+    length = times::kKeptTerm;
     poll_lease_.begin(now);
   }
-  if (last_threads::is_first_gone()) rest = std::min(rest, times::kLastThreadsLook);
-  const timespec timeout{static_cast<time_t>(rest / 1'000'000'000u),
-                         static_cast<long>(rest % 1'000'000'000u)};
-  const bool receives = how == Wait::kWatch;
+  if (last_threads::is_first_gone()) length = std::min(length, times::kLastThreadsLook);
+  const timespec timeout{static_cast<time_t>(length / 1'000'000'000u),
+                         static_cast<long>(length % 1'000'000'000u)};
+  const bool receives = how == Rest::kWatching;
   pollfd fds[8] = {{kick_.get(), POLLIN, 0},
                    {control_is_busy_ ? -1 : driven_.control_fd(), POLLIN, 0},
                    {receives ? driven_.receive_fd() : -1, POLLIN, 0},
-                   {receives || how == Wait::kPark ? driven_.wake_fd() : -1, POLLIN, 0},
+                   {receives || how == Rest::kParked ? driven_.wake_fd() : -1, POLLIN, 0},
                    {is_kept ? poll_lease_.fd() : -1, POLLIN, 0},
                    {driven_.full_pipes_fd(), POLLIN, 0},
                    {receives ? driven_.further_fd() : -1, POLLIN, 0},
                    {driven_.descriptor_watch_fd(), 0, 0}};
-  const int ready = ::ppoll(fds, std::size(fds), rest == kNever ? nullptr : &timeout, nullptr);
+  const int ready = ::ppoll(fds, std::size(fds), length == kNever ? nullptr : &timeout, nullptr);
   sleep_.awake();
   poll_lease_.end();
   was_nudged_ = false;
@@ -344,7 +329,7 @@ void Progress::wait(Wait how) noexcept {
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t got = ::read(kick_.get(), &count, sizeof count);
   }
-  was_nudged_ = how == Wait::kPark && fds[3].revents != 0;
+  was_nudged_ = how == Rest::kParked && fds[3].revents != 0;
   if (was_nudged_) driven_.silence();
   if (fds[1].revents != 0) control_is_busy_ = !driven_.handle_control();
   if (fds[5].revents != 0) driven_.fill_pipes();

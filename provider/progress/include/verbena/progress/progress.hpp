@@ -126,13 +126,13 @@ class Progress final : public Waker {
   // Returns a number that changes with each poll and with each read that blocks.
   std::uint32_t looks() const noexcept { return sleep_.polls() + sleep_.blocked_reads(); }
   // Returns whether the thread sleeps because the application drives. For tests.
-  bool is_parked() const noexcept { return sleep_.rest() == Rest::kParked; }
+  bool is_parked() const noexcept { return is_parked(sleep_.rest()); }
   // A completion queue was armed; `by_reader` if its channel's reader blocked last, and will again.
   void note_armed(bool by_reader) noexcept {
     sleep_.count_armed(1);
     if (!by_reader) sleep_.note_others();
     const Rest rest = sleep_.rest();
-    if (rest == Rest::kParked || (rest == Rest::kStandingBy && !by_reader)) kick();
+    if (is_parked(rest) || (rest == Rest::kStandingBy && !by_reader)) kick();
   }
   void note_fired() noexcept { sleep_.count_armed(-1); }
   // Balances note_fired() for a queue whose event fired as soon as the queue was armed.
@@ -154,21 +154,19 @@ class Progress final : public Waker {
  private:
   static void* run_thread(void* self);
   void run() noexcept;
-  // kYield: sleeps a short while, because another thread drives.
-  enum class Wait : std::uint8_t { kWatch, kPark, kYield, kRelieved, kStandBy };
-  static Rest rest_for(Wait how) noexcept;
-  void wait(Wait how) noexcept;
-  Wait choose() noexcept;
-  Wait choose_beside_reader(TimeNs now) noexcept;
-  Wait choose_parked(TimeNs now) noexcept;
-  Wait choose_watching(TimeNs now) noexcept;
+  static bool is_parked(Rest rest) { return rest == Rest::kParked || rest == Rest::kYielding; }
+  void wait(Rest how) noexcept;
+  Rest choose() noexcept;
+  Rest choose_beside_reader(TimeNs now) noexcept;
+  Rest choose_parked(TimeNs now) noexcept;
+  Rest choose_watching(TimeNs now) noexcept;
   bool application_drives(TimeNs now) const noexcept;
   bool has_polled() const noexcept;
   bool has_just_polled(TimeNs now) const noexcept;
-  Wait park() noexcept;
-  Wait stay_parked() noexcept;
+  Rest park() noexcept;
+  Rest stay_parked() noexcept;
   void note_left_lying() noexcept;
-  static Wait wait_after(Driven::Found found) noexcept;
+  static Rest wait_after(Driven::Found found) noexcept;
   void set_slack(bool wide) noexcept;
 
   Driven& driven_;

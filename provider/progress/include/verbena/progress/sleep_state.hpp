@@ -12,8 +12,10 @@
 
 namespace verbena::provider {
 
+// How the progress thread sleeps. It is kicked for new work from kWatching on.
 enum class Rest : std::uint8_t {
   kAwake,
+  kYielding,    // a very short sleep: another thread drives
   kParked,      // the application polls; a short sleep that ends by itself
   kWatching,    // asleep until a packet, a deadline or a kick
   kRelieved,    // as kWatching, but a blocked reader handles packets
