@@ -61,7 +61,6 @@ ibv_ah* create_ah(ibv_pd* p, ibv_ah_attr* attr) noexcept {
     ah->vector.service_level = path.service_level;
     ah->vector.is_infiniband = context.plan().infiniband;
     ah->domain->users.add();
-    ++context.counts().ahs;
     ah->ah.context = p->context;
     ah->ah.pd = p;
     return &ah.release()->ah;
@@ -71,7 +70,6 @@ ibv_ah* create_ah(ibv_pd* p, ibv_ah_attr* attr) noexcept {
 int destroy_ah(ibv_ah* a) noexcept {
   Ah& ah = object_of(a);
   ah.domain->release_user();
-  --Context::of(a->context).counts().ahs;
   bury(ah);
   return 0;
 }

@@ -36,7 +36,6 @@ ibv_mw* alloc_mw(ibv_pd* p, ibv_mw_type type) noexcept {
     mw->mw.handle = *key;
     mw->mw.type = type;
     pd.users.add();
-    ++context.counts().mws;
     return &mw.release()->mw;
   });
 }
@@ -44,14 +43,12 @@ ibv_mw* alloc_mw(ibv_pd* p, ibv_mw_type type) noexcept {
 int dealloc_mw(ibv_mw* m) noexcept {
   return errno_of([&] {
     Mw& mw = object_of(m);
-    Context& context = Context::of(m->context);
-    const auto done = context.device().memory().free_window(m->rkey);
+    const auto done = Context::of(m->context).device().memory().free_window(m->rkey);
     if (!done) {
       refuse(errno_of_refusal(done.error()), "ibv_dealloc_mw: rkey 0x%x: %s", m->rkey,
              to_string(done.error()));
     }
     mw.domain->release_user();
-    --context.counts().mws;
     bury(mw);
   });
 }

@@ -27,13 +27,7 @@
 
 namespace verbena::control {
 
-enum class ClientKind : std::uint8_t {
-  kProvider = 1,
-  kPreload = 2,
-  kCommand = 3,
-  kCm = 4,
-  kUmad = 5
-};
+enum class ClientKind : std::uint8_t { kProvider = 1, kPreload = 2, kCommand = 3, kCm = 4 };
 
 // The answer to a request that cannot be carried out. It is the same in all versions.
 struct Refused {

@@ -22,7 +22,6 @@ class Library {
   static Result<Library, std::string> find();
 
   const Layout& layout() const { return layout_; }
-  const std::string& path() const { return path_; }
   // Returns the offset in a queue pair of the word that says whether it has builder functions.
   std::size_t qp_flags_offset() const { return qp_flags_offset_; }
 

@@ -39,7 +39,7 @@ struct PrivateMr {
 };
 static_assert(offsetof(PrivateMr, type) == 48);
 
-enum MrType : std::uint32_t { kMrOrdinary = 0, kMrNull = 1, kMrImported = 2, kMrDmabuf = 3 };
+enum MrType : std::uint32_t { kMrOrdinary = 0, kMrNull = 1, kMrImported = 2 };
 
 // The public part of a queue pair, and room for what newer generations put behind it: builder
 // functions, then a word whose bit 1 says that they are there.

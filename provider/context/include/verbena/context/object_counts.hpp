@@ -8,7 +8,7 @@
 namespace verbena::provider {
 
 struct ObjectCounts {
-  std::atomic<std::uint32_t> pds{0}, cqs{0}, qps{0}, mrs{0}, srqs{0}, ahs{0}, mws{0};
+  std::atomic<std::uint32_t> pds{0}, cqs{0}, qps{0}, mrs{0}, srqs{0};
 };
 
 }  // namespace verbena::provider

@@ -11,7 +11,6 @@ inline constexpr std::uint32_t kVendorId = 0x025652;
 inline constexpr std::uint32_t kVendorPart = 1;
 inline constexpr std::uint32_t kHardwareVersion = 1;
 
-inline constexpr std::uint32_t kMaxQp = 1022u << 14;  // slots of 16,384 numbers
 inline constexpr std::uint32_t kMaxQpAdvertised = 262144;
 inline constexpr std::uint32_t kMaxQpWr = 32768;
 // A program that polls one completion for each event (perftest -e) lags one completion behind,
