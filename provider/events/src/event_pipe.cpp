@@ -5,13 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
 #include <memory>
 #include <new>
-#include <vector>
 
 #include "verbena/events/full_pipes.hpp"
 #include "verbena/link/system_calls.hpp"
@@ -168,30 +166,24 @@ std::size_t EventPipe::withdraw(std::uint64_t object, std::size_t size) noexcept
     lose_descriptors_locked();
     return 0;
   }
-  const std::size_t withdrawn = withdraw_written(object, size) + withdraw_held(object, size);
+  hold_written();
+  const std::size_t withdrawn = withdraw_held(object, size);
   fill_locked();
   return withdrawn;
 }
 
-// Records of other objects are written back in their order.
-std::size_t EventPipe::withdraw_written(std::uint64_t object, std::size_t size) noexcept {
-  std::vector<unsigned char> records;
-  std::array<unsigned char, Held::kSize> some;
-  for (ssize_t got = 1; got > 0;) {
-    got = write_end_.read(some.data(), some.size());
-    if (got > 0) records.insert(records.end(), some.begin(), some.begin() + got);
+// What is held back already stays behind it.
+void EventPipe::hold_written() noexcept {
+  std::list<Held> written;
+  Held part;
+  for (;;) {
+    const ssize_t got = write_end_.read(part.bytes.data(), part.bytes.size());
+    if (got <= 0) break;
+    part.used = static_cast<std::size_t>(got);
+    written.push_back(part);
   }
-  std::size_t withdrawn = 0;
-  for (std::size_t at = 0; at + size <= records.size(); at += size) {
-    std::uint64_t element = 0;
-    std::memcpy(&element, records.data() + at, sizeof element);
-    if (element == object) {
-      ++withdrawn;
-    } else {
-      [[maybe_unused]] const ssize_t written = write_end_.write(records.data() + at, size);
-    }
-  }
-  return withdrawn;
+  held_.splice(held_.begin(), written);
+  holds_any_.store(true, std::memory_order_relaxed);
 }
 
 std::size_t EventPipe::withdraw_held(std::uint64_t object, std::size_t size) noexcept {

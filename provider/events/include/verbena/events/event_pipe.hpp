@@ -97,11 +97,12 @@ class EventPipe {
   };
 
   bool write(const void* record, std::size_t size) noexcept;
-  // Called under the lock, like the next three.
+  // Called under the lock, like the next four.
   bool hold(const void* record, std::size_t size) noexcept;
   void fill_locked() noexcept;
+  // Takes all unread records out of the pipe and holds them back.
+  void hold_written() noexcept;
   std::size_t withdraw_held(std::uint64_t object, std::size_t size) noexcept;
-  std::size_t withdraw_written(std::uint64_t object, std::size_t size) noexcept;
   void lose_descriptors_locked() noexcept;
   // Returns whether the number still is an end of this pipe.
   bool is_end(int fd) const noexcept;
