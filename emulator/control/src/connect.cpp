@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -27,9 +28,24 @@ std::string own_comm() {
   return comm;
 }
 
+bool set_options(int fd, const ConnectOptions& options) {
+  if (options.send_timeout_s != 0) {
+    const timeval limit{options.send_timeout_s, 0};
+    (void)::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  }
+  if (options.own_name.empty()) return true;
+  sockaddr_un own{};
+  own.sun_family = AF_UNIX;
+  if (options.own_name.size() + 1 > sizeof own.sun_path) return false;
+  std::memcpy(own.sun_path + 1, options.own_name.data(), options.own_name.size());
+  const auto size =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + options.own_name.size());
+  return ::bind(fd, reinterpret_cast<const sockaddr*>(&own), size) == 0;
+}
+
 }  // namespace
 
-Outcome<Channel> connect_to_daemon(const std::string& dir) {
+Outcome<Channel> connect_to_daemon(const std::string& dir, const ConnectOptions& options) {
   const Outcome<Done> checked = check_runtime_dir(dir);
   if (!checked) return Failure<Error>{checked.error()};
   const std::string path = control_socket_path(dir);
@@ -42,7 +58,7 @@ Outcome<Channel> connect_to_daemon(const std::string& dir) {
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   UniqueFd fd(beyond_streams(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)));
-  if (!fd) {
+  if (!fd || !set_options(fd.get(), options)) {
     const int code = errno;
     return fail(code, std::string("cannot make a socket: ") + std::strerror(code));
   }

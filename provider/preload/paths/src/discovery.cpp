@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "paths/discovery.hpp"
 
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,7 +13,6 @@
 #include "real/settings.hpp"
 #include "real/trace.hpp"
 #include "verbena/base/port_counters.hpp"
-#include "verbena/base/standard_streams.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/control/runtime_dir.hpp"
 #include "verbena/control/status_messages.hpp"
@@ -36,21 +33,6 @@ std::uint64_t now_ns() {
   ::clock_gettime(CLOCK_MONOTONIC, &t);
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(t.tv_nsec);
-}
-
-// Limits how long a send waits: a stopped daemon with a full backlog must not block this program.
-void limit_waiting(int fd) {
-  const timeval limit{kDiscoveryTimeoutMs / 1000, 0};
-  (void)::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-}
-
-bool bind_abstract(int fd, std::string_view name) {
-  sockaddr_un own{};
-  own.sun_family = AF_UNIX;
-  if (name.size() + 1 > sizeof own.sun_path) return false;
-  std::memcpy(own.sun_path + 1, name.data(), name.size());
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  return ::bind(fd, reinterpret_cast<const sockaddr*>(&own), size) == 0;
 }
 
 // A connection on which Hello was said and answered.
@@ -129,36 +111,15 @@ std::string shadow_directory() {
 }
 
 control::UniqueFd connect_to_emulator(std::string_view own_name) {
-  const std::string dir = control::runtime_dir_path(&setting);
-  const auto checked = control::check_runtime_dir(dir);
-  if (!checked) {
-    errno = checked.error().code;
-    return {};
-  }
-  const std::string path = control::control_socket_path(dir);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
-    errno = ENAMETOOLONG;
-    return {};
-  }
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  control::UniqueFd fd(beyond_streams(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)));
-  if (!fd) return {};
-  if (!own_name.empty() && !bind_abstract(fd.get(), own_name)) return {};
-  limit_waiting(fd.get());
-  int rc = 0;
-  do {
-    rc = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  } while (rc != 0 && errno == EINTR);
-  if (rc != 0) {
-    const int code = errno;
-    fd.reset();
-    errno = code;
+  // A stopped daemon with a full backlog must not block this program.
+  auto channel = control::connect_to_daemon(control::runtime_dir_path(&setting),
+                                            {own_name, kDiscoveryTimeoutMs / 1000});
+  if (!channel) {
+    errno = channel.error().code;
     return {};
   }
   alive_until_ns.store(now_ns() + kBelievedNs, std::memory_order_relaxed);
-  return fd;
+  return control::UniqueFd(channel->release());
 }
 
 bool is_emulator_alive() {

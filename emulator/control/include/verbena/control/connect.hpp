@@ -4,15 +4,21 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "verbena/control/channel.hpp"
 #include "verbena/control/messages.hpp"
 
 namespace verbena::control {
 
+struct ConnectOptions {
+  std::string_view own_name{};  // becomes the abstract name of our end; empty: it has none
+  int send_timeout_s = 0;       // limits how long the connect and each send wait; 0: no limit
+};
+
 // Connects to the daemon of `dir`, close-on-exec, and sends nothing yet. ENOENT or ECONNREFUSED: no
 // emulator runs. EACCES: the directory or the socket belongs to another user.
-Outcome<Channel> connect_to_daemon(const std::string& dir);
+Outcome<Channel> connect_to_daemon(const std::string& dir, const ConnectOptions& options = {});
 
 // Exchanges Hello and Welcome on a fresh connection. Reads the program's name (`comm`) from /proc.
 Outcome<Welcome> say_hello(Channel& channel, ClientKind kind, int timeout_ms = kDefaultTimeoutMs);
