@@ -106,6 +106,8 @@ class Session {
     refuse(in.header.sequence, message.error());
     return std::nullopt;
   }
+  // Closes the connection, because of this error.
+  void end(const control::Error& error);
   // Returns the abstract name that the client's end is bound to; empty: none.
   std::string peer_name() const;
 
@@ -140,7 +142,6 @@ class Session {
   bool take_share_of(const Waiting& waiting);
   void give_back_share_of(const Waiting& waiting);
   void flush();
-  void end(const control::Error& error);
 
   control::UniqueFd fd_;
   Reactor& reactor_;

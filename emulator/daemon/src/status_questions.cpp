@@ -114,7 +114,20 @@ void StatusQuestions::begin_stream(Session::Id asker) {
   question.stream = std::make_unique<StatusStream>(
       static_cast<StatusStream::Host&>(*this), asker, ports,
       contexts_of(ports, std::move(question.answers)), std::move(question.writer));
-  question.stream->go_on();
+  go_on(asker);
+}
+
+// If the answer cannot be put together, for lack of memory, the asker must not wait for its rest.
+void StatusQuestions::go_on(Session::Id asker) {
+  const auto found = questions_.find(asker);
+  if (found == questions_.end() || !found->second.stream) return;
+  try {
+    found->second.stream->go_on();
+  } catch (const std::exception& e) {
+    if (Session* const session = clients_.find(asker)) {
+      session->end({EIO, std::string("the answer about the state failed: ") + e.what()});
+    }
+  }
 }
 
 std::vector<ContextStatus> StatusQuestions::contexts_of(
@@ -152,10 +165,7 @@ std::optional<std::uint32_t> StatusQuestions::ask_for_page(Session::Id context,
 void StatusQuestions::go_on_when_read(Session::Id asker) {
   Session* const session = clients_.find(asker);
   if (session == nullptr) return;
-  session->when_read([this, asker] {
-    const auto found = questions_.find(asker);
-    if (found != questions_.end() && found->second.stream) found->second.stream->go_on();
-  });
+  session->when_read([this, asker] { go_on(asker); });
 }
 
 void StatusQuestions::await_page(Session::Id asker) {

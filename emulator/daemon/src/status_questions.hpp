@@ -67,6 +67,7 @@ class StatusQuestions final : private StatusStream::Host {
   std::optional<std::uint32_t> ask_for_page(Session::Id context,
                                             const control::StatusRequest& request) override;
   void go_on_when_read(Session::Id asker) override;
+  void go_on(Session::Id asker);
   void await_page(Session::Id asker) override;
   void end_stream(Session::Id asker) override;
 
