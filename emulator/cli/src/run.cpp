@@ -203,6 +203,7 @@ void add_run(CLI::App& app, Context& context) {
   command->callback([words, command, &context] {
     RunOptions& options = words->options;
     options.words = own_words();
+    options.environment = own_environment();
     options.command = command->remaining();
     const bool is_behind_dashes = options.command.empty();
     if (context.behind_dashes) {

@@ -52,7 +52,12 @@ std::string RunOptions::failure_list() const {
 }
 
 std::string RunOptions::command_that_repeats() const {
-  std::string line = "verbena";
+  std::string line;
+  for (const std::string& variable : environment) {
+    const std::size_t value = variable.find('=') + 1;
+    line += variable.substr(0, value) + shell_word(variable.substr(value)) + " ";
+  }
+  line += "verbena";
   for (std::size_t i = 0; i < words.size(); ++i) {
     line += " " + shell_word(words[i]);
     if (i == 0 && is_seed_chosen_here) line += " --seed " + std::to_string(*seed);
@@ -66,6 +71,15 @@ std::vector<std::string> own_words() {
   for (std::string word; std::getline(line, word, '\0');) words.push_back(word);
   if (!words.empty()) words.erase(words.begin());
   return words;
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> variables;
+  for (const char* name : {"VERBENA_LINK", "VERBENA_ENGINES", "VERBENA_FAIL", "VERBENA_ROLE"}) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr) variables.push_back(std::string(name) + "=" + value);
+  }
+  return variables;
 }
 
 }  // namespace verbena::cli

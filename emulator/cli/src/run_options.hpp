@@ -27,6 +27,7 @@ struct RunOptions {
   std::string artifacts;
   std::vector<std::string> command;
   std::vector<std::string> words;  // the whole command line behind `verbena`
+  std::vector<std::string> environment;  // NAME=VALUE of our variables that change what happens
   // Seed of the faults, if there are any. It is chosen here if the user gave none.
   std::optional<std::uint64_t> seed;
   bool is_seed_chosen_here = false;
@@ -44,5 +45,7 @@ struct RunOptions {
 
 // Returns the command line of this process behind its name, as it was given.
 std::vector<std::string> own_words();
+// Returns NAME=VALUE of each of our variables by which a run can differ from another one.
+std::vector<std::string> own_environment();
 
 }  // namespace verbena::cli

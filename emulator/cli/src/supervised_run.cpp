@@ -199,6 +199,7 @@ void leave_out_preload() {
 void set_program_environment(const RunOptions& options, const settings::Settings& settings) {
   if (!options.failures.empty()) ::setenv("VERBENA_FAIL", options.failure_list().c_str(), 1);
   if (!options.command.empty() && why_no_preload(options.command[0])) leave_out_preload();
+  if (options.quiet) ::unsetenv("VERBENA_LOG");
   if (options.quiet || !settings.explain.value_or(true)) return;
   ::setenv("VERBENA_LOG", "explain", 0);
   if (const auto reason = why_no_explanations()) complain(*reason);

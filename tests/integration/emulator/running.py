@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from unittest import mock
 
 import control_client as cc
 import seccomp
@@ -45,6 +46,8 @@ class Running(EmulatorCase):
         twice = self.run_in("--", self.home + "/bin/verbena", "run", "--", "env")
         self.assertIn(f"LD_PRELOAD={self.home}/lib/libverbena-preload.so\n", twice.stdout)
         self.assertNotIn("VERBENA_LOG", self.run_in("--quiet", "--", "env").stdout)
+        with mock.patch.dict(self.env, VERBENA_LOG="explain"):
+            self.assertNotIn("VERBENA_LOG", self.run_in("--quiet", "--", "env").stdout)
 
     def test_options_of_the_program_are_its_own(self):
         self.assertEqual(self.run_in("echo", "--fabric", "-x").stdout, "--fabric -x\n")

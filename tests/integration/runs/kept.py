@@ -58,6 +58,16 @@ class Kept(RunCase):
         self.assertEqual((again.returncode, self.run_json()["seed"]), (3, seed))
         self.nothing_is_left()
 
+    def test_the_environment_is_repeated(self):
+        words = ["sh", "-c", 'echo "$VERBENA_LINK $VERBENA_FAIL"; exit 3']
+        done = self.private("--artifacts", self.kept, "--", *words, env=self.env | {"VERBENA_LINK": "udp",
+                                                                             "VERBENA_FAIL": "ibv_reg_mr=EIO"})
+        repeat = self.run_json()["repeat"]
+        self.assertEqual((done.returncode, done.stdout), (3, "udp ibv_reg_mr=EIO\n"))
+        again = subprocess.run(["sh", "-c", repeat.replace(" verbena ", ' "$VERBENA" ')], env=self.env, text=True,
+                               capture_output=True, check=False)
+        self.assertEqual((again.returncode, again.stdout), (3, done.stdout), again.stderr)
+
     def test_words_that_are_not_text(self):
         """JSON cannot hold such a word; the command that repeats the run still has its bytes, in every shell."""
         word = b"a'\xff\\ \n%s\"$1"
