@@ -4,14 +4,6 @@
 namespace verbena::qp {
 namespace {
 
-wire::WireTransport wire_transport(Transport transport) {
-  using W = wire::WireTransport;
-  static constexpr W kOf[] = {W::kRc, W::kXrc, W::kXrc, W::kUc, W::kUd};
-  static_assert(static_cast<int>(Transport::kXrcReceive) == 2 &&
-                static_cast<int>(Transport::kUd) == 4);
-  return kOf[static_cast<std::size_t>(transport)];
-}
-
 const char* name_of(wire::WireTransport transport) {
   static constexpr const char* kNames[] = {"RC", "UC", "RD", "UD", "CNP", "XRC"};
   static_assert(static_cast<int>(wire::WireTransport::kXrc) == 5);
@@ -133,7 +125,7 @@ PostedReceive QueuePair::post_receive(const queue::RecvRequest& request) {
 void QueuePair::handle_packet(const wire::PacketView& packet, const wire::RxDatagram& datagram,
                               TimeNs now) {
   const auto drop = [this](DropReason why) { endpoint_.drops->count(why); };
-  if (packet.row->transport != wire_transport(endpoint_.transport)) {
+  if (packet.row->transport != wire::wire_transport(endpoint_.transport)) {
     return drop_of_other_type(packet, datagram.source);
   }
   const State s = attributes_.state;

@@ -2,8 +2,8 @@
 #include "verbena/requester/emission.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "verbena/base/short_copy.hpp"
@@ -18,77 +18,40 @@ namespace verbena::requester {
 using queue::WorkOpcode;
 using wire::Operation;
 using wire::Place;
-using wire::WireTransport;
 using Packing = wire::Path::Packing;
 
 namespace {
 
-constexpr std::size_t kWorkOpcodes = 12;
-constexpr std::size_t kPlaces = 4;
-constexpr auto kOnly = static_cast<std::size_t>(Place::kOnly);
-
+// What a work request's packets are. Immediate data and the key to invalidate travel in the last
+// packet only.
 struct Shape {
   Operation operation;
   bool immediate = false;
   bool invalidate = false;
 };
 
-constexpr Shape shape_of(WorkOpcode opcode) {
-  switch (opcode) {
-    case WorkOpcode::kSend:
-      return {Operation::kSend};
-    case WorkOpcode::kSendImmediate:
-      return {Operation::kSend, true};
-    case WorkOpcode::kSendInvalidate:
-      return {Operation::kSend, false, true};
-    case WorkOpcode::kWrite:
-      return {Operation::kWrite};
-    case WorkOpcode::kWriteImmediate:
-      return {Operation::kWrite, true};
-    case WorkOpcode::kRead:
-      return {Operation::kReadRequest};
-    case WorkOpcode::kCompareSwap:
-      return {Operation::kCompareSwap};
-    case WorkOpcode::kFetchAdd:
-      return {Operation::kFetchAdd};
-    case WorkOpcode::kAtomicWrite:
-      return {Operation::kAtomicWrite};
-    case WorkOpcode::kFlush:
-      return {Operation::kFlush};
-    default:
-      return {Operation::kCnp};
-  }
-}
+// In the order of WorkOpcode. The last two send no packet.
+constexpr Shape kShapes[] = {
+    {Operation::kSend},
+    {.operation = Operation::kSend, .immediate = true},
+    {.operation = Operation::kSend, .invalidate = true},
+    {Operation::kWrite},
+    {.operation = Operation::kWrite, .immediate = true},
+    {Operation::kReadRequest},
+    {Operation::kCompareSwap},
+    {Operation::kFetchAdd},
+    {Operation::kAtomicWrite},
+    {Operation::kFlush},
+    {Operation::kCnp},
+    {Operation::kCnp},
+};
+static_assert(std::size(kShapes) == static_cast<std::size_t>(WorkOpcode::kBindWindow) + 1);
 
-// Immediate data and the key to invalidate travel in the last packet only.
-using OpcodeTable = std::array<std::array<std::uint8_t, kPlaces>, kWorkOpcodes>;
-
-constexpr OpcodeTable make_table(WireTransport transport) {
-  OpcodeTable table{};
-  for (std::size_t op = 0; op < kWorkOpcodes; ++op) {
-    const Shape shape = shape_of(static_cast<WorkOpcode>(op));
-    for (std::size_t p = 0; p < kPlaces; ++p) {
-      const Place place = static_cast<Place>(p);
-      const bool ends = place == Place::kOnly || place == Place::kLast;
-      table[op][p] = wire::make_opcode(transport, shape.operation, place, ends && shape.immediate,
-                                       ends && shape.invalidate);
-    }
-  }
-  return table;
-}
-
-constexpr OpcodeTable kRcOpcodes = make_table(WireTransport::kRc);
-constexpr OpcodeTable kUcOpcodes = make_table(WireTransport::kUc);
-constexpr OpcodeTable kUdOpcodes = make_table(WireTransport::kUd);
-constexpr OpcodeTable kXrcOpcodes = make_table(WireTransport::kXrc);
-
-// Returns the opcodes by place.
-const std::uint8_t* opcodes_for(Transport transport, WorkOpcode opcode) {
-  const OpcodeTable& table = transport == Transport::kRc   ? kRcOpcodes
-                             : transport == Transport::kUc ? kUcOpcodes
-                             : transport == Transport::kUd ? kUdOpcodes
-                                                           : kXrcOpcodes;
-  return table[static_cast<std::size_t>(opcode)].data();
+std::uint8_t opcode_of(Transport transport, WorkOpcode work, Place place) {
+  const Shape& shape = kShapes[static_cast<std::size_t>(work)];
+  const bool ends = place == Place::kOnly || place == Place::kLast;
+  return wire::make_opcode(wire::wire_transport(transport), shape.operation, place,
+                           ends && shape.immediate, ends && shape.invalidate);
 }
 
 constexpr Place place_of(bool first, bool last) {
@@ -132,7 +95,6 @@ Emission::Message Emission::message_at(std::uint32_t position, bool is_followed,
   const SendEntry& entry = queue_.at(position);
   Message message;
   message.position = position;
-  message.opcodes = opcodes_for(endpoint_.transport, entry.opcode);
   message.wants_response = entry.wants_response();
   message.to = &endpoint_.destination;
   if (endpoint_.transport == Transport::kUd) {
@@ -206,13 +168,13 @@ Emission::Extent Emission::extent_of(const Message& message, const SendEntry& e,
   const std::uint64_t offset = std::uint64_t{index} * mtu;
   if (message.wants_response) {
     const std::uint32_t length = e.opcode == WorkOpcode::kAtomicWrite ? e.length : 0;
-    return {offset, length, false, message.opcodes[kOnly]};
+    return {offset, length, false, opcode_of(endpoint_.transport, e.opcode, Place::kOnly)};
   }
   const auto length = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(e.length - offset, std::uint64_t{psns} * mtu));
   const bool is_last = index + psns == e.packets;
   const Place place = place_of(index == 0, is_last);
-  return {offset, length, is_last, message.opcodes[static_cast<std::size_t>(place)]};
+  return {offset, length, is_last, opcode_of(endpoint_.transport, e.opcode, place)};
 }
 
 // Copies the payload to its place in the packet, unless it is borrowed. A packet that goes again is

@@ -80,28 +80,7 @@ std::uint8_t Answers::credits() const {
 }
 
 std::uint8_t Answers::opcode_of(Operation operation, Place place) const {
-  const auto transport = endpoint_.transport == Transport::kRc ? wire::Opcode::kRcAcknowledge
-                                                               : wire::Opcode::kXrcAcknowledge;
-  const std::uint8_t base = static_cast<std::uint8_t>(transport) & 0xe0;
-  switch (operation) {
-    case Operation::kAcknowledge:
-      return base | 0x11;
-    case Operation::kAtomicAcknowledge:
-      return base | 0x12;
-    default:
-      break;
-  }
-  switch (place) {
-    case Place::kFirst:
-      return base | 0x0d;
-    case Place::kMiddle:
-      return base | 0x0e;
-    case Place::kLast:
-      return base | 0x0f;
-    case Place::kOnly:
-      break;
-  }
-  return base | 0x10;
+  return wire::make_opcode(wire::wire_transport(endpoint_.transport), operation, place);
 }
 
 bool Answers::emit_aeth(wire::Aeth aeth, Psn psn, std::uint32_t messages, wire::TxBatch& out) {

@@ -24,7 +24,6 @@ class Emission {
   // A request as its packets need it, worked out once for those that go together.
   struct Message {
     std::uint32_t position = 0;
-    const std::uint8_t* opcodes = nullptr;  // opcodes by place
     bool wants_response = false;
     std::uint32_t merged_most = 0;        // the most bytes of a merged packet; 0: none is merged
     bool sums = false;                    // the copy computes the packets' checksums

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "verbena/base/types.hpp"
 #include "verbena/wire/aeth.hpp"
 #include "verbena/wire/atomic_eth.hpp"
 #include "verbena/wire/bth.hpp"
@@ -30,6 +31,21 @@ enum class WireTransport : std::uint8_t {
   kCnp = 4,
   kXrc = 5,
 };
+
+constexpr WireTransport wire_transport(Transport transport) {
+  switch (transport) {
+    case Transport::kRc:
+      return WireTransport::kRc;
+    case Transport::kXrcSend:
+    case Transport::kXrcReceive:
+      return WireTransport::kXrc;
+    case Transport::kUc:
+      return WireTransport::kUc;
+    case Transport::kUd:
+      break;
+  }
+  return WireTransport::kUd;
+}
 
 enum class Operation : std::uint8_t {
   kSend,
