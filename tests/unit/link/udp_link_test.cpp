@@ -37,8 +37,8 @@ void expect_round_trip(UdpPair& pair, const std::vector<std::size_t>& lengths) {
 TEST(UdpLink, CarriesASinglePacket) {
   UdpPair pair;
   expect_round_trip(pair, {28});
-  EXPECT_EQ(pair.a.link->send_calls(), 1u);
-  EXPECT_EQ(pair.a.link->segmented_calls(), 0u);
+  EXPECT_EQ(pair.a.link->statistics().send_calls.read(), 1u);
+  EXPECT_EQ(pair.a.link->statistics().segmented_calls.read(), 0u);
 }
 
 TEST(UdpLink, CarriesARunInOneCall) {
@@ -46,8 +46,8 @@ TEST(UdpLink, CarriesARunInOneCall) {
   std::vector<std::size_t> lengths(63, 1036);
   lengths.push_back(40);  // the last packet may be short
   expect_round_trip(pair, std::vector<std::size_t>(lengths.end() - 32, lengths.end()));
-  EXPECT_EQ(pair.a.link->send_calls(), 1u);
-  EXPECT_EQ(pair.a.link->segmented_calls(), 1u);
+  EXPECT_EQ(pair.a.link->statistics().send_calls.read(), 1u);
+  EXPECT_EQ(pair.a.link->statistics().segmented_calls.read(), 1u);
 }
 
 // The two devices belong to this emulator.
@@ -55,9 +55,9 @@ TEST(UdpLink, RunsBetweenOursAreBundles) {
   UdpPair pair;
   for (int i = 0; i < 100; ++i) ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {36, 16}));
   ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {4124, 4108, 16, 28, 4124}));
-  EXPECT_EQ(pair.a.link->bundles(), 101u);
-  EXPECT_EQ(pair.a.link->send_calls(), 101u);
-  EXPECT_EQ(pair.a.link->segmented_calls(), 0u);
+  EXPECT_EQ(pair.a.link->statistics().bundles.read(), 101u);
+  EXPECT_EQ(pair.a.link->statistics().send_calls.read(), 101u);
+  EXPECT_EQ(pair.a.link->statistics().segmented_calls.read(), 0u);
 }
 
 // Bundles fill an IP datagram, wherever messages begin or end in it.
@@ -68,28 +68,28 @@ TEST(UdpLink, BundlesAreAsLongAsADatagram) {
   std::vector<std::size_t> messages;
   for (int i = 0; i < 3; ++i) messages.insert(messages.end(), message.begin(), message.end());
   ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, messages));
-  EXPECT_EQ(pair.a.link->bundles(), 4u);
-  EXPECT_EQ(pair.a.link->send_calls(), 4u);
+  EXPECT_EQ(pair.a.link->statistics().bundles.read(), 4u);
+  EXPECT_EQ(pair.a.link->statistics().send_calls.read(), 4u);
 }
 
 TEST(UdpLink, BundlesComeApartWhereIpFieldsAreRead) {
   UdpPair pair({.want_ip_fields = true});
   for (int i = 0; i < 100; ++i) ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {1036, 1036, 16}));
-  EXPECT_EQ(pair.a.link->bundles(), 100u);
+  EXPECT_EQ(pair.a.link->statistics().bundles.read(), 100u);
 }
 
 // A device with the same address is of the same emulator; one with another may be foreign.
 TEST(UdpLink, ARocePortBundlesForItsOwnAddressOnly) {
   UdpPair pair(kRoce);
   ASSERT_NO_FATAL_FAILURE(expect_round_trip(pair, {36, 16}));
-  EXPECT_EQ(pair.a.link->bundles(), 0u);
-  EXPECT_EQ(pair.a.link->segmented_calls(), 1u);
+  EXPECT_EQ(pair.a.link->statistics().bundles.read(), 0u);
+  EXPECT_EQ(pair.a.link->statistics().segmented_calls.read(), 1u);
   Node neighbour(pair.group_a, kRoce);
   Batch batch;
   batch.add(make_packet(neighbour.qp(1), 0, 36), to(own_address(0)));
   batch.add(make_packet(neighbour.qp(1), 1, 16), to(own_address(0)));
   ASSERT_EQ(pair.a.link->send(batch.get(), pair.a.qp(1)), 2u);
-  EXPECT_EQ(pair.a.link->bundles(), 1u);
+  EXPECT_EQ(pair.a.link->statistics().bundles.read(), 1u);
   Collector sink;
   ASSERT_EQ(receive_count(*neighbour.link, sink, 2), 2u);
   EXPECT_EQ(sink.arrived.size(), 2u);
@@ -98,14 +98,14 @@ TEST(UdpLink, ARocePortBundlesForItsOwnAddressOnly) {
 TEST(UdpLink, CarriesSixtyFourSmallPacketsInOneCall) {
   UdpPair pair;
   expect_round_trip(pair, std::vector<std::size_t>(64, 24));
-  EXPECT_EQ(pair.a.link->send_calls(), 1u);
+  EXPECT_EQ(pair.a.link->statistics().send_calls.read(), 1u);
 }
 
 // An IP datagram holds at most fifteen packets of 4 KiB.
 TEST(UdpLink, CutsLongRunsAtTheKernelsLimit) {
   UdpPair pair(kRoce);
   expect_round_trip(pair, std::vector<std::size_t>(40, 4096 + 28));
-  EXPECT_EQ(pair.a.link->send_calls(), 3u);
+  EXPECT_EQ(pair.a.link->statistics().send_calls.read(), 3u);
 }
 
 TEST(UdpLink, CarriesMixedLengthsInOrder) {
@@ -134,7 +134,7 @@ TEST(UdpLink, CarriesIpv6) {
     batch.add(sent.back(), to(loopback));
   }
   ASSERT_EQ(a.link->send(batch.get(), a.qp(1)), sent.size());
-  EXPECT_EQ(a.link->send_calls(), 1u);
+  EXPECT_EQ(a.link->statistics().send_calls.read(), 1u);
   Collector sink;
   ASSERT_EQ(receive_count(*b.link, sink, sent.size()), sent.size());
   ASSERT_EQ(sink.arrived.size(), sent.size());

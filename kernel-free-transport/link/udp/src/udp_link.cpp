@@ -55,12 +55,6 @@ void UdpLink::want_header_fields() noexcept { receiver_->want_header_fields(); }
 
 int UdpLink::wait_fd() const noexcept { return receiver_->fd(); }
 
-std::uint64_t UdpLink::send_calls() const noexcept { return sender_->calls().all; }
-
-std::uint64_t UdpLink::segmented_calls() const noexcept { return sender_->calls().segmented; }
-
-std::uint64_t UdpLink::bundles() const noexcept { return sender_->calls().bundles; }
-
 std::uint32_t UdpLink::capacity_packets(std::size_t packet_bytes) const noexcept {
   return datagrams_held(receiver_->buffer_bytes(), packet_bytes + wire::kIcrcSize);
 }

@@ -149,10 +149,7 @@ std::size_t UdpSender::send(wire::TxBatch& batch, std::size_t first, std::size_t
       run = {rest.first(1)};
       outcome = send_run(batch, run, *socket, damage);
     }
-    if (outcome == Outcome::kFull) {
-      statistics_.socket_full.add();
-      break;
-    }
+    if (outcome == Outcome::kFull) break;
     rest = rest.subspan(run.packets.size());
   }
   return count - rest.size();
@@ -163,7 +160,7 @@ void UdpSender::kick(const IpAddress& address, std::uint32_t slot) noexcept {
   wire::store_be32(bytes.data() + 4, Qpn::from(slot, 0).value());
   Socket* socket = socket_for(Qpn(), true);
   if (socket == nullptr) return;
-  (void)transmit(*socket, {*socket, {}, false}, {bytes, 1, false, 0, {.address = address}});
+  (void)transmit({*socket, {}, false}, {bytes, 1, false, 0, {.address = address}});
 }
 
 // Returns the first packets, as many as may go in one send: to one destination and one queue pair
@@ -227,7 +224,7 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Soc
   Message message{{head.data(), bytes + table}, run.packets.size(), run.is_bundle, 0, to};
   if (message.packets > 1 && !run.is_bundle) message.segment_bytes = head.size();
   if (run.is_bundle && belongs_in_pages(bytes)) message.segment_bytes = kUncut;
-  const Outcome outcome = transmit(socket, way, message);
+  const Outcome outcome = transmit(way, message);
   if (run.is_bundle) std::copy_n(behind.begin(), table, room_behind.begin());
   if (way.is_locked) socket.lock.unlock();
   // The bit flips back if the packets will be offered again.
@@ -246,9 +243,13 @@ UdpSender::Way UdpSender::way_for(Socket& socket, bool is_bundle,
   return {socket, cached_flow(socket, to.address), true};
 }
 
-UdpSender::Outcome UdpSender::transmit(Socket& socket, const Way& way,
-                                       const Message& message) noexcept {
-  count_call(socket, way.is_locked, message);
+UdpSender::Outcome UdpSender::transmit(const Way& way, const Message& message) noexcept {
+  statistics_.send_calls.add();
+  if (message.is_bundle) {
+    statistics_.bundles.add();
+  } else if (message.packets > 1) {
+    statistics_.segmented_calls.add();
+  }
   ssize_t sent = try_to_send(way, message);
   // A connected socket reports here that an earlier datagram found no receiver; this one was not
   // sent.
@@ -283,31 +284,6 @@ bool UdpSender::may_bundle(const IpAddress& destination) const noexcept {
 // Returns whether the kernel should keep a bundle of this length in pages (kInOnePieceMost).
 bool UdpSender::belongs_in_pages(std::size_t bytes) const noexcept {
   return bytes > kInOnePieceMost && can_segment_.read_relaxed();
-}
-
-void UdpSender::count_call(Socket& socket, bool is_locked, const Message& message) noexcept {
-  const bool is_segmented = message.packets > 1 && !message.is_bundle;
-  if (is_locked) {
-    socket.calls.add();
-    if (is_segmented) socket.segmented_calls.add();
-    if (message.is_bundle) socket.bundles.add();
-  } else {
-    other_calls_.add();
-    if (is_segmented) other_segmented_calls_.add();
-    if (message.is_bundle) other_bundles_.add();
-  }
-}
-
-UdpSender::Calls UdpSender::calls() const noexcept {
-  Calls calls{other_calls_.read(), other_segmented_calls_.read(), other_bundles_.read()};
-  for (const auto& parity : sockets_) {
-    for (const Socket& socket : parity) {
-      calls.all += socket.calls.read();
-      calls.segmented += socket.segmented_calls.read();
-      calls.bundles += socket.bundles.read();
-    }
-  }
-  return calls;
 }
 
 ssize_t UdpSender::send_plainly(const Way& way, const Message& message) const noexcept {

@@ -35,14 +35,6 @@ class UdpSender {
   void kick(const IpAddress& address, std::uint32_t slot) noexcept;
   bool may_bundle(const IpAddress& destination) const noexcept;
 
-  struct Calls {
-    std::uint64_t all = 0;
-    // Calls that sent more than one packet, as segments or as a bundle.
-    std::uint64_t segmented = 0;
-    std::uint64_t bundles = 0;
-  };
-  Calls calls() const noexcept;
-
  private:
   using Packets = std::span<const wire::TxBatch::Packet>;
   enum class Outcome { kTaken, kFull, kNotTogether };
@@ -82,7 +74,6 @@ class UdpSender {
     Lock lock;  // only tried: a thread that does not get it does without what it guards
     std::array<Entry, kEntries> cache;
     Connection connection;
-    OwnedCounter calls, segmented_calls, bundles;  // counted under the lock
   };
   static constexpr unsigned kSocketsMax = 16;  // of each parity
 
@@ -123,11 +114,10 @@ class UdpSender {
     bool is_connected = false;
   };
   Way way_for(Socket& socket, bool is_bundle, const wire::Destination& to) noexcept;
-  Outcome transmit(Socket& socket, const Way& way, const Message& message) noexcept;
+  Outcome transmit(const Way& way, const Message& message) noexcept;
   ssize_t try_to_send(const Way& way, const Message& message) const noexcept;
   bool belongs_in_pages(std::size_t bytes) const noexcept;
   [[gnu::cold]] void count_unreachable(std::size_t packets) noexcept;
-  void count_call(Socket& socket, bool is_locked, const Message& message) noexcept;
   // These two return what sendto and sendmsg return, or minus the errno.
   ssize_t send_plainly(const Way& way, const Message& message) const noexcept;
   ssize_t send_with_options(const Way& way, const Message& message) const noexcept;
@@ -136,7 +126,6 @@ class UdpSender {
   IpAddress local_;
   UdpOptions options_;
   UdpStatistics& statistics_;
-  Counter other_calls_, other_segmented_calls_, other_bundles_;  // counted without a socket's lock
   Published<bool> can_segment_{true};
   Published<bool> can_bundle_{true};
   bool may_open_ = true;

@@ -57,7 +57,10 @@ struct UdpOptions {
 // Counts since the link was made.
 struct UdpStatistics {
   Counter unreachable;  // packets that the system refused to carry
-  Counter socket_full;  // times that send() took less than all
+  Counter send_calls;
+  // Send calls with several packets: as segments that the kernel cuts, or as a bundle.
+  Counter segmented_calls;
+  Counter bundles;
   OwnedCounter receive_calls;
   OwnedCounter foreign_ids;  // packets whose IP identification had to be recovered
 };
@@ -105,11 +108,6 @@ class UdpLink final : public Link {
 
   const IpAddress& local() const noexcept { return local_; }
   const UdpStatistics& statistics() const { return statistics_; }
-  // The number of system calls that sent, and of those among them that sent several packets: as
-  // segments that the kernel cuts, or as a bundle.
-  std::uint64_t send_calls() const noexcept;
-  std::uint64_t segmented_calls() const noexcept;
-  std::uint64_t bundles() const noexcept;
 
  private:
   UdpLink(int rx_fd, const IpAddress& local, const UdpOptions& options, DropCounters& drops);
