@@ -81,8 +81,6 @@ Result<std::uint32_t, Refusal> Registry::register_region(const RegionRequest& re
   if (slot == nullptr) return Failure{Refusal::kTableFull};
   slot->become(request);
   table_->open(*slot);
-  table_->regions.add();
-  table_->bytes.add(slot->length);
   return slot->key;
 }
 
@@ -118,9 +116,7 @@ Result<std::uint32_t, Refusal> Registry::change_region(std::uint32_t key, const 
   if (const auto refusal = check_region(next)) return Failure{*refusal};
   if (!is_mapped(*table_->port, next)) return Failure{Refusal::kNotMapped};
   table_->shut(*slot);
-  lower(table_->bytes, slot->length);
   slot->become(next);
-  table_->bytes.add(slot->length);
   // Without a new translation the memory is the same and keeps its holes.
   table_->open(*slot, change.translation ? nullptr : &table_->node_of(*slot));
   return slot->key;
@@ -132,8 +128,6 @@ Result<bool, Refusal> Registry::deregister(std::uint32_t key) {
   if (slot == nullptr) return Failure{Refusal::kNoSuchKey};
   if (slot->windows != 0) return Failure{Refusal::kBusy};
   table_->shut(*slot);
-  lower(table_->regions);
-  lower(table_->bytes, slot->length);
   table_->release(*slot);
   return true;
 }
@@ -179,14 +173,6 @@ void Registry::take_away(std::uint32_t key, const char* by) noexcept {
     --windows;
   }
 }
-
-std::uint32_t Registry::regions() const {
-  return static_cast<std::uint32_t>(table_->regions.read());
-}
-std::uint32_t Registry::windows() const {
-  return static_cast<std::uint32_t>(table_->windows.read());
-}
-std::uint64_t Registry::registered_bytes() const { return table_->bytes.read(); }
 
 // --- a refused access in words, with its values --------------------------------------------------
 

@@ -148,11 +148,6 @@ struct Registry::Table : PagedMemory {
   std::uint32_t newest_free = 0;
   std::uint32_t free_slots = 0;
   std::uint32_t first_bound = 0;  // the list of bound type 2 windows
-  OwnedCounter regions;
-  OwnedCounter windows;
-  OwnedCounter bytes;
 };
-
-inline void lower(OwnedCounter& counter, std::uint64_t by = 1) { counter.set(counter.read() - by); }
 
 }  // namespace verbena::memory

@@ -67,7 +67,6 @@ Result<std::uint32_t, Refusal> Registry::allocate_window(DomainId domain, bool t
   slot->access = 0;
   slot->whole = slot->device_memory = false;
   slot->gate.reopen();
-  table_->windows.add();
   return slot->key;
 }
 
@@ -78,7 +77,6 @@ Result<bool, Refusal> Registry::free_window(std::uint32_t key) {
   table_->shut(*slot);
   table_->detach(*slot);
   table_->release(*slot);
-  lower(table_->windows);
   return true;
 }
 

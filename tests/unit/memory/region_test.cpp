@@ -92,7 +92,6 @@ TEST_F(RegistryTest, AsksOnceWhetherPagesAreMapped) {
   EXPECT_TRUE(registry_.register_region(request(kRemoteRead)).ok());
   port_.present = false;
   EXPECT_EQ(refusal_of(registry_.register_region(request(0))), Refusal::kNotMapped);
-  EXPECT_EQ(registry_.regions(), 3u);
 }
 
 TEST_F(RegistryTest, AnEmptyRegionIsAllowedAndOpensNothing) {
@@ -229,12 +228,11 @@ TEST_F(RegistryTest, KeysThatWereNeverGivenOutAreUnknown) {
 TEST_F(RegistryTest, HoldsManyRegionsAcrossChunks) {
   std::vector<std::uint32_t> keys;
   for (int i = 0; i < 5000; ++i) keys.push_back(add(kFull));
-  EXPECT_EQ(registry_.regions(), 5000u);
-  EXPECT_EQ(registry_.registered_bytes(), 5000u * 4096);
   for (std::uint32_t key : keys) ASSERT_TRUE(pin(key, address(0), 4096).ok());
   for (std::uint32_t key : keys) ASSERT_TRUE(registry_.deregister(key).ok());
-  EXPECT_EQ(registry_.regions(), 0u);
-  EXPECT_EQ(registry_.registered_bytes(), 0u);
+  for (std::uint32_t key : keys) {
+    ASSERT_EQ(refusal_of(pin(key, address(0), 1)), Refusal::kNoSuchKey);
+  }
 }
 
 TEST_F(RegistryTest, ChangesEachPropertyAndLeavesTheOthers) {
@@ -260,7 +258,6 @@ TEST_F(RegistryTest, ChangesEachPropertyAndLeavesTheOthers) {
     EXPECT_EQ(refusal_of(pin(key, at, length + 1, kRemoteRead, kAnyQp, domain)),
               Refusal::kOutOfRange);
     EXPECT_EQ(pin(key, at, length, kRemoteWrite, kAnyQp, domain).ok(), !change.access) << parts;
-    EXPECT_EQ(registry_.registered_bytes(), length);
     ASSERT_TRUE(registry_.deregister(key).ok());
   }
 }
@@ -324,7 +321,6 @@ TEST_F(RegistryTest, ImplicitRegionsNeedOnDemand) {
   EXPECT_EQ(refusal_of(registry_.register_region(r)), Refusal::kBadArgument);
   r.null = false;
   const std::uint32_t key = add(r);
-  EXPECT_EQ(registry_.registered_bytes(), 0u);
   EXPECT_TRUE(pin(key, address(0), 4096, kLocalWrite).ok());
   EXPECT_TRUE(pin(key, kTop, 1, kLocalWrite).ok());
   EXPECT_EQ(refusal_of(pin(key, kTop, 2, kLocalWrite)), Refusal::kOutOfRange);

@@ -34,7 +34,6 @@ TEST_F(WindowTest, AnUnboundWindowOpensNothing) {
   const std::uint32_t two = add_window(true);
   EXPECT_EQ(refusal_of(pin(one, address(0), 1)), Refusal::kInvalidated);
   EXPECT_EQ(refusal_of(pin(two, address(0), 1, kRemoteRead, kQp)), Refusal::kInvalidated);
-  EXPECT_EQ(registry_.windows(), 2u);
 }
 
 TEST_F(WindowTest, AWindowOpensItsPartWithItsOwnRights) {
@@ -222,7 +221,6 @@ TEST_F(WindowTest, AFreedWindowIsGoneAndItsRegionFree) {
   EXPECT_EQ(refusal_of(registry_.free_window(one)), Refusal::kNoSuchKey);
   EXPECT_EQ(refusal_of(pin(one, address(1024), 1)), Refusal::kNoSuchKey);
   EXPECT_EQ(refusal_of(pin(two, address(1024), 1, kRemoteRead, kQp)), Refusal::kNoSuchKey);
-  EXPECT_EQ(registry_.windows(), 0u);
   EXPECT_TRUE(registry_.deregister(region_).ok());
 }
 

@@ -141,11 +141,6 @@ class Registry {
   // waits for accesses under way.
   void take_away(std::uint32_t key, const char* by) noexcept;
 
-  // Counts for status.
-  std::uint32_t regions() const;
-  std::uint32_t windows() const;
-  std::uint64_t registered_bytes() const;
-
  private:
   friend class Pin;
   friend class Ranges;
