@@ -34,27 +34,11 @@ struct TransitionRule {
   std::uint32_t optional = 0;
 };
 
+// In the order of Transport: RC, XRC send, XRC receive, UC, UD.
 using RulesPerTransport = std::array<TransitionRule, kTransports>;
 using TransitionTable = std::array<std::array<RulesPerTransport, kStates>, kStates>;
 
 namespace detail {
-
-// The columns are RC, UC, UD, XRC send, XRC receive.
-constexpr std::size_t column_of(Transport transport) {
-  switch (transport) {
-    case Transport::kRc:
-      return 0;
-    case Transport::kUc:
-      return 1;
-    case Transport::kUd:
-      return 2;
-    case Transport::kXrcSend:
-      return 3;
-    case Transport::kXrcReceive:
-      return 4;
-  }
-  return 0;
-}
 
 using MaskPerTransport = std::array<std::uint32_t, kTransports>;
 
@@ -68,16 +52,16 @@ constexpr void allow(TransitionTable& table, State from, State to, const MaskPer
 constexpr void allow_connecting(TransitionTable& table) {
   constexpr std::uint32_t kInitConnected = kMaskPkeyIndex | kMaskPort | kMaskAccessFlags;
   constexpr std::uint32_t kInitDatagram = kMaskPkeyIndex | kMaskPort | kMaskQkey;
-  constexpr MaskPerTransport kInit{kInitConnected, kInitConnected, kInitDatagram, kInitConnected,
-                                   kInitConnected};
+  constexpr MaskPerTransport kInit{kInitConnected, kInitConnected, kInitConnected, kInitConnected,
+                                   kInitDatagram};
   allow(table, State::kReset, State::kInit, kInit, {});
   allow(table, State::kInit, State::kInit, {}, kInit);
 
   constexpr std::uint32_t kPeer = kMaskPath | kMaskPathMtu | kMaskDestQpn | kMaskRqPsn;
   constexpr std::uint32_t kResponder = kMaskMaxDestRdAtomic | kMaskMinRnrTimer;
   constexpr std::uint32_t kMayConnect = kMaskAlternatePath | kMaskAccessFlags | kMaskPkeyIndex;
-  allow(table, State::kInit, State::kRtr, {kPeer | kResponder, kPeer, 0, kPeer, kPeer | kResponder},
-        {kMayConnect, kMayConnect, kMaskPkeyIndex | kMaskQkey, kMayConnect, kMayConnect});
+  allow(table, State::kInit, State::kRtr, {kPeer | kResponder, kPeer, kPeer | kResponder, kPeer, 0},
+        {kMayConnect, kMayConnect, kMayConnect, kMayConnect, kMaskPkeyIndex | kMaskQkey});
 }
 
 // Allows the transitions to RTS. Pacing (IBV_QP_RATE_LIMIT) is for transports that send on a
@@ -88,21 +72,21 @@ constexpr void allow_sending(TransitionTable& table) {
   constexpr std::uint32_t kRunning =
       kMaskCurrentState | kMaskAlternatePath | kMaskAccessFlags | kMaskPathMigration;
   constexpr std::uint32_t kDatagram = kMaskCurrentState | kMaskQkey;
-  constexpr MaskPerTransport kResume{kRunning | kMaskMinRnrTimer, kRunning, kDatagram, kRunning,
-                                     kRunning | kMaskMinRnrTimer};
+  constexpr MaskPerTransport kResume{kRunning | kMaskMinRnrTimer, kRunning,
+                                     kRunning | kMaskMinRnrTimer, kRunning, kDatagram};
   MaskPerTransport with_pacing = kResume;
-  for (Transport t : {Transport::kRc, Transport::kUc, Transport::kXrcSend}) {
-    with_pacing[column_of(t)] |= kMaskRateLimit;
+  for (Transport t : {Transport::kRc, Transport::kXrcSend, Transport::kUc}) {
+    with_pacing[static_cast<std::size_t>(t)] |= kMaskRateLimit;
   }
   allow(table, State::kRtr, State::kRts,
-        {kRequester, kMaskSqPsn, kMaskSqPsn, kRequester, kMaskTimeout | kMaskSqPsn}, with_pacing);
+        {kRequester, kRequester, kMaskTimeout | kMaskSqPsn, kMaskSqPsn, kMaskSqPsn}, with_pacing);
   allow(table, State::kRts, State::kRts, {}, with_pacing);
   allow(table, State::kSqd, State::kRts, {}, kResume);
 
   // Reliable transports have no SQE: a failed request moves them to ERR.
   const auto recover = [&table](Transport t, std::uint32_t optional) {
     table[static_cast<std::size_t>(State::kSqe)][static_cast<std::size_t>(State::kRts)]
-         [column_of(t)] = {true, 0, optional};
+         [static_cast<std::size_t>(t)] = {true, 0, optional};
   };
   recover(Transport::kUc, kMaskCurrentState | kMaskAccessFlags);
   recover(Transport::kUd, kDatagram);
@@ -119,8 +103,8 @@ constexpr void allow_draining(TransitionTable& table) {
   constexpr std::uint32_t kRequester = kMaskRetryCount | kMaskRnrRetry | kMaskMaxRdAtomic;
   constexpr std::uint32_t kResponder = kMaskMaxDestRdAtomic | kMaskMinRnrTimer;
   allow(table, State::kSqd, State::kSqd, {},
-        {kReliable | kRequester | kResponder, kConnected, kMaskPkeyIndex | kMaskQkey,
-         kReliable | kRequester, kReliable | kResponder});
+        {kReliable | kRequester | kResponder, kReliable | kRequester, kReliable | kResponder,
+         kConnected, kMaskPkeyIndex | kMaskQkey});
 }
 
 constexpr TransitionTable build_transition_table() {
@@ -142,7 +126,7 @@ inline constexpr TransitionTable kTransitions = detail::build_transition_table()
 
 constexpr const TransitionRule& transition_rule(Transport transport, State from, State to) {
   return kTransitions[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)]
-                     [detail::column_of(transport)];
+                     [static_cast<std::size_t>(transport)];
 }
 
 }  // namespace verbena::qp

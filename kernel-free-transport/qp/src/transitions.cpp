@@ -19,20 +19,10 @@ struct Attempt {
   const TransitionRule& rule() const { return transition_rule(transport, from, to); }
 };
 
-const char* kind(Transport transport) {
-  switch (transport) {
-    case Transport::kRc:
-      return "an RC queue pair";
-    case Transport::kUc:
-      return "a UC queue pair";
-    case Transport::kUd:
-      return "a UD queue pair";
-    case Transport::kXrcSend:
-      return "an XRC_SEND queue pair";
-    case Transport::kXrcReceive:
-      return "an XRC_RECV queue pair";
-  }
-  return "a queue pair";
+// Returns text like "an RC queue pair".
+std::string kind(Transport transport) {
+  const std::string name = to_string(transport);
+  return (name[0] == 'U' ? "a " : "an ") + name + " queue pair";
 }
 
 std::string arrow(State from, State to) {
@@ -70,13 +60,12 @@ std::string where_taken(Transport transport, std::uint32_t bit) {
     }
   }
   if (bit == kMaskCapabilities) return "queues keep the size they were created with";
-  return std::string(kind(transport)) + " has no use for " + mask_names(bit);
+  return kind(transport) + " has no use for " + mask_names(bit);
 }
 
 Refused no_such_transition(const Attempt& attempt) {
   if ((attempt.mask & kMaskState) == 0) {
-    return refuse("ibv_modify_qp of " + std::string(kind(attempt.transport)) + " in " +
-                  to_string(attempt.from) +
+    return refuse("ibv_modify_qp of " + kind(attempt.transport) + " in " + to_string(attempt.from) +
                   " without IBV_QP_STATE: in that state attributes change only on the way to " +
                   targets(attempt.transport, attempt.from));
   }
@@ -115,11 +104,11 @@ std::optional<Refused> check_transition(Transport transport, const Attributes& c
                                         const Attributes& wanted, std::uint32_t mask,
                                         const TransitionLimits& limits) {
   if ((mask & ~kKnownMask) != 0) {
-    return refuse("ibv_modify_qp of " + std::string(kind(transport)) + ": attr_mask has bits " +
+    return refuse("ibv_modify_qp of " + kind(transport) + ": attr_mask has bits " +
                   mask_names(mask & ~kKnownMask) + " that name no attribute of ibv_qp_attr");
   }
   if ((mask & kMaskState) != 0 && wanted.state > State::kError) {
-    return refuse("ibv_modify_qp of " + std::string(kind(transport)) + ": qp_state is " +
+    return refuse("ibv_modify_qp of " + kind(transport) + ": qp_state is " +
                   std::to_string(static_cast<unsigned>(wanted.state)) +
                   "; expected is a value from IBV_QPS_RESET (0) to IBV_QPS_ERR (6)");
   }

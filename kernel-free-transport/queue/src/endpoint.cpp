@@ -12,25 +12,9 @@ namespace {
 
 constexpr std::string_view kReceiveName = "RECV";
 
-const char* name_of(Transport transport) {
-  switch (transport) {
-    case Transport::kRc:
-      return "RC";
-    case Transport::kUc:
-      return "UC";
-    case Transport::kUd:
-      return "UD";
-    case Transport::kXrcSend:
-      return "XRC_SEND";
-    case Transport::kXrcReceive:
-      return "XRC_RECV";
-  }
-  return "?";
-}
-
 void tell(const Endpoint& endpoint, const ShortText& text) noexcept {
   if (endpoint.events == nullptr || !endpoint.events->wants_explanations()) return;
-  ShortText line("%s queue pair 0x%06x: ", name_of(endpoint.transport), endpoint.number.value());
+  ShortText line("%s queue pair 0x%06x: ", to_string(endpoint.transport), endpoint.number.value());
   line.add("%s", text.c_str());
   endpoint.events->explain(line.c_str());
 }

@@ -78,6 +78,22 @@ enum class Transport : std::uint8_t { kRc, kXrcSend, kXrcReceive, kUc, kUd };
 
 constexpr bool is_reliable(Transport t) { return t < Transport::kUc; }
 
+constexpr const char* to_string(Transport t) {
+  switch (t) {
+    case Transport::kRc:
+      return "RC";
+    case Transport::kXrcSend:
+      return "XRC_SEND";
+    case Transport::kXrcReceive:
+      return "XRC_RECV";
+    case Transport::kUc:
+      return "UC";
+    case Transport::kUd:
+      return "UD";
+  }
+  return "?";
+}
+
 // The path MTUs of the specification, by their encoded value.
 enum class Mtu : std::uint8_t { k256 = 1, k512 = 2, k1024 = 3, k2048 = 4, k4096 = 5 };
 
