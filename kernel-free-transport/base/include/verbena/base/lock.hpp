@@ -92,18 +92,16 @@ class Lock {
   std::atomic<std::uint32_t> sleepers_{0};
 };
 
-template <typename L>
-class [[nodiscard]] BasicGuard {
+class [[nodiscard]] Guard {
  public:
-  explicit BasicGuard(L& lock) noexcept : lock_(&lock) { lock_->lock(); }
-  ~BasicGuard() { lock_->unlock(); }
-  BasicGuard(const BasicGuard&) = delete;
-  BasicGuard& operator=(const BasicGuard&) = delete;
+  explicit Guard(Lock& lock) noexcept : lock_(lock) { lock_.lock(); }
+  ~Guard() { lock_.unlock(); }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
 
  private:
-  L* lock_;
+  Lock& lock_;
 };
-using Guard = BasicGuard<Lock>;
 
 // A counter that many threads increase and any thread reads, unordered with other memory.
 class Counter {
