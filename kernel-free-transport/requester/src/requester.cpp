@@ -142,9 +142,9 @@ bool Requester::begin(SendEntry& entry) {
                              : 1u);
   entry.message = credits_.next_message();
   if (entry.opcode <= WorkOpcode::kSendInvalidate) {
-    begun_.add_send();
+    ++begun_.sends;
   } else if (entry.opcode <= WorkOpcode::kWriteImmediate) {
-    begun_.add_write();
+    ++begun_.writes;
   }
   return true;
 }

@@ -73,26 +73,17 @@ class SentCounters {
  public:
   static constexpr std::size_t kParts = 4;
 
-  // Counts a message when its first packet is sent for the first time. One word holds both counts:
-  // loading two words that were stored separately would wait until the stores have left the
-  // processor's store buffer, which then also holds the packets that a peer waits for.
-  class Messages {
-   public:
-    void add_send() noexcept { ++both_; }
-    void add_write() noexcept { both_ += kOneWrite; }
-    std::uint32_t sends() const noexcept { return static_cast<std::uint32_t>(both_); }
-    std::uint32_t writes() const noexcept { return static_cast<std::uint32_t>(both_ >> 32); }
-
-   private:
-    static constexpr std::uint64_t kOneWrite = std::uint64_t{1} << 32;
-    std::uint64_t both_ = 0;
+  // Messages whose first packet was sent for the first time.
+  struct Messages {
+    std::uint32_t sends = 0;
+    std::uint32_t writes = 0;
   };
   void add(std::size_t part, std::uint64_t packets, std::uint64_t bytes,
            const Messages& messages) noexcept {
     parts_[part].packets.add(packets);
     parts_[part].bytes.add(bytes);
-    parts_[part].sends.add(messages.sends());
-    parts_[part].writes.add(messages.writes());
+    parts_[part].sends.add(messages.sends);
+    parts_[part].writes.add(messages.writes);
   }
   std::uint64_t packets() const noexcept { return sum(&Part::packets); }
   std::uint64_t bytes() const noexcept { return sum(&Part::bytes); }  // from the BTH on
