@@ -5,7 +5,6 @@
 #include <array>
 
 #include "crc32_words.hpp"
-#include "crc32_zeros.hpp"
 #include "polynomial.hpp"
 #include "verbena/base/check.hpp"
 #include "verbena/base/guarded_copy.hpp"
@@ -20,6 +19,14 @@ namespace {
 
 // Copies in one pass process whole strides.
 constexpr std::size_t kStride = 256;
+
+// For processors without carry-less multiplication.
+std::uint32_t past_zeros_words(std::uint32_t r, std::size_t which) {
+  constexpr std::array<std::uint32_t, kCrc32Joined.size()> kFactors{
+      polynomial::power_of_x(8 * kCrc32Joined[0]), polynomial::power_of_x(8 * kCrc32Joined[1]),
+      polynomial::power_of_x(8 * kCrc32Joined[2])};
+  return polynomial::product(r, kFactors[which]);
+}
 
 #if defined(__x86_64__)
 
@@ -308,7 +315,7 @@ constexpr auto* crc32_clmul = &crc32_words;
 constexpr auto* crc32_vclmul = &crc32_words;
 constexpr auto* copy_clmul = &copy_words;
 constexpr auto* copy_vclmul = &copy_words;
-constexpr auto* past_zeros_clmul = &past_zeros_tables;
+constexpr auto* past_zeros_clmul = &past_zeros_words;
 bool has_clmul() { return false; }
 bool has_vclmul() { return false; }
 
@@ -354,7 +361,7 @@ const Crc32Variant* crc32_variants() {
   static const std::array<Crc32Variant, kCrc32Variants> variants{{
       {"vpclmulqdq", has_vclmul(), crc32_vclmul, copy_vclmul, past_zeros_clmul},
       {"pclmulqdq", has_clmul(), crc32_clmul, copy_clmul, past_zeros_clmul},
-      {"words", true, crc32_words, copy_words, past_zeros_tables},
+      {"words", true, crc32_words, copy_words, past_zeros_words},
   }};
   return variants.data();
 }

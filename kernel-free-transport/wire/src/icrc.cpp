@@ -46,7 +46,6 @@ constexpr std::size_t kBehindUdpLength = 2;  // the checksum
 
 constexpr FieldTable kIpv4Length = field_with(kIpv4Prefix - kIpv4LengthAt - 2);
 constexpr FieldTable kIpv4Id = field_with(kIpv4Prefix - kIpv4IdAt - 2);
-constexpr FieldTable kIpv4IdBeforeEight = field_with(kIpv4Prefix - kIpv4IdAt - 2 + 8);
 constexpr FieldTable kIpv6Length = field_with(kIpv6Prefix - kIpv6LengthAt - 2);
 constexpr FieldTable kUdpLength = field_with(kBehindUdpLength);
 
@@ -137,10 +136,12 @@ std::uint32_t IcrcFlow::Sized::compute(Bytes packet, std::uint16_t ip_id) const 
   return crc32(start, packet.data(), packet.size(), kMaskedInBth);
 }
 
-void IcrcFlow::Sized::seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id) const {
-  VERBENA_CHECK(packet_with_room.size() == size_ && size_ >= Bth::kSize + kIcrcSize);
-  const auto packet = packet_with_room.first(size_ - kIcrcSize);
-  store_le32(packet.data() + packet.size(), compute(packet, ip_id));
+void IcrcFlow::Sized::seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id,
+                           std::size_t summed, std::uint32_t sum) const {
+  VERBENA_CHECK(packet_with_room.size() == size_ && size_ >= Bth::kSize + summed + kIcrcSize);
+  const std::uint32_t head = compute(packet_with_room.first(size_ - kIcrcSize - summed), ip_id);
+  store_le32(packet_with_room.last(kIcrcSize).data(),
+             summed == 0 ? head : crc32_join(head, sum, summed));
 }
 
 std::optional<std::uint16_t> IcrcFlow::Sized::verify(Bytes packet_with_icrc,
@@ -170,46 +171,8 @@ std::uint32_t IcrcFlow::compute(Bytes packet, std::uint16_t ip_id) const {
   return of_size(packet.size() + kIcrcSize).compute(packet, ip_id);
 }
 
-std::uint32_t IcrcFlow::compute(std::span<const Bytes> parts, std::uint16_t ip_id) const {
-  std::size_t length = 0;
-  for (const Bytes& part : parts) length += part.size();
-  VERBENA_CHECK(!parts.empty());
-  std::uint32_t crc = of_size(length + kIcrcSize).compute(parts.front(), ip_id);
-  for (const Bytes& part : parts.subspan(1)) crc = crc32(crc, part.data(), part.size());
-  return crc;
-}
-
 void IcrcFlow::seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id) const {
   of_size(packet_with_room.size()).seal(packet_with_room, ip_id);
-}
-
-void IcrcSealer::seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id,
-                      std::size_t summed, std::uint32_t sum) {
-  const std::size_t size = packet_with_room.size();
-  if (sized_.size() != size) {
-    sized_.be_of(flow_, size);
-    summed_ = 0;
-  }
-  if (summed == 0) return sized_.seal(packet_with_room, ip_id);
-  const std::size_t length = size - kIcrcSize;
-  VERBENA_CHECK(size >= Bth::kSize + summed + kIcrcSize);
-  std::uint8_t* const icrc = packet_with_room.data() + length;
-  if (length != Bth::kSize + summed) {
-    const std::uint32_t head = sized_.compute(packet_with_room.first(length - summed), ip_id);
-    return store_le32(icrc, crc32_join(head, sum, summed));
-  }
-  const std::uint64_t common = load_le64(packet_with_room.data());
-  if (summed_ != summed || common_ != common) {
-    static_assert(Bth::kSize == kCommon + 4);
-    around_ = &crc32_around(crc32_which_joined(summed));
-    common_ = common;
-    after_common_ = crc32(sized_.crc_, packet_with_room.data(), kCommon, kMaskedInBth);
-    summed_ = summed;
-  }
-  std::uint32_t first = after_common_;
-  if (sized_.v4_) first ^= kIpv4IdBeforeEight.of(ip_id);
-  const std::uint32_t between = load_le32(packet_with_room.data() + kCommon);
-  store_le32(icrc, around_->join(first, between, sum));
 }
 
 }  // namespace verbena::wire

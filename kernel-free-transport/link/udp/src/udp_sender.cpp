@@ -203,13 +203,14 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Soc
                                        const Damage* damage) noexcept {
   const wire::Destination& to = batch.destination(run.packets.front());
   const Way way = way_for(socket, run.is_bundle, to);
-  wire::IcrcSealer sealer(way.flow);
+  wire::IcrcFlow::Sized sized;
   std::uint16_t ip_id = 0;
   const auto head = batch.sealed_bytes(run.packets.front());
   std::size_t bytes = 0;
   for (const wire::TxBatch::Packet& p : run.packets) {
     const auto sealed = batch.sealed_bytes(p);
-    sealer.seal(sealed, ip_id++, p.summed, p.sum);
+    if (sized.size() != sealed.size()) sized.be_of(way.flow, sealed.size());
+    sized.seal(sealed, ip_id++, p.summed, p.sum);
     if (damage != nullptr) flip_bit(sealed, *damage);
     bytes += sealed.size();
   }

@@ -27,25 +27,6 @@ std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* data, std::size_t len
 // are payloads of full packets.
 inline constexpr std::array<std::size_t, 3> kCrc32Joined{1024, 2048, 4096};
 std::uint32_t crc32_join(std::uint32_t first, std::uint32_t second, std::size_t second_length);
-// What a CRC register becomes when a fixed number of zero bytes follows, as one table for each byte
-// of the register: the register is linear in the message.
-struct Crc32Zeros {
-  constexpr std::uint32_t of(std::uint32_t r) const {
-    return byte[0][r & 0xff] ^ byte[1][r >> 8 & 0xff] ^ byte[2][r >> 16 & 0xff] ^ byte[3][r >> 24];
-  }
-  std::array<std::array<std::uint32_t, 256>, 4> byte{};
-};
-// Joins the CRC-32s of two parts with four more bytes between them (the first byte is the lowest of
-// `between`). The second part has a fixed length.
-struct Crc32Around {
-  std::uint32_t join(std::uint32_t first, std::uint32_t between, std::uint32_t second) const {
-    return zeros.of(first ^ between) ^ inversions ^ second;
-  }
-  Crc32Zeros zeros;          // for the length of the second part, and four
-  std::uint32_t inversions;  // the combined effect of inverting all three values
-};
-// Returns the joiner for second parts of kCrc32Joined[which] bytes.
-const Crc32Around& crc32_around(std::size_t which);
 // Returns the index of a length in kCrc32Joined, or kCrc32Joined.size() if it has none.
 constexpr std::size_t crc32_which_joined(std::size_t second_length) {
   std::size_t which = 0;

@@ -15,7 +15,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <span>
 
@@ -38,7 +37,10 @@ class IcrcFlow {
   class Sized {
    public:
     std::uint32_t compute(Bytes packet, std::uint16_t ip_id) const;
-    void seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id) const;
+    // Writes the ICRC into the last kIcrcSize bytes of `packet_with_room`. If `summed` is not 0,
+    // the packet's last `summed` bytes (a length that crc32_join takes) have the CRC-32 `sum`.
+    void seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id, std::size_t summed = 0,
+              std::uint32_t sum = 0) const;
     std::optional<std::uint16_t> verify(Bytes packet_with_icrc, std::uint16_t expected_id,
                                         std::uint32_t ids_accepted) const;
     std::size_t size() const { return size_; }
@@ -47,7 +49,6 @@ class IcrcFlow {
 
    private:
     friend class IcrcFlow;
-    friend class IcrcSealer;
     std::size_t size_ = 0;
     std::uint32_t crc_ = 0;  // over all before the packet, with identification 0
     bool v4_ = true;
@@ -56,11 +57,6 @@ class IcrcFlow {
 
   // Returns the ICRC of a packet (BTH .. pad, at least a BTH).
   std::uint32_t compute(Bytes packet, std::uint16_t ip_id = 0) const;
-  // Returns the ICRC of a packet in parts. The first part must hold the whole BTH.
-  std::uint32_t compute(std::span<const Bytes> parts, std::uint16_t ip_id = 0) const;
-  std::uint32_t compute(std::initializer_list<Bytes> parts, std::uint16_t ip_id = 0) const {
-    return compute(std::span<const Bytes>(parts.begin(), parts.size()), ip_id);
-  }
 
   // Writes the ICRC into the last kIcrcSize bytes of `packet_with_room`.
   void seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id = 0) const;
@@ -78,30 +74,6 @@ class IcrcFlow {
  private:
   std::uint32_t base_ = 0;  // over the prefix, with lengths and identification 0
   bool v4_ = true;
-};
-
-// Seals consecutive packets of a flow. What a packet has in common with the one before is not
-// computed again.
-class IcrcSealer {
- public:
-  explicit IcrcSealer(const IcrcFlow& flow) : flow_(flow) {}
-
-  // Does what IcrcFlow::seal does. If `summed` is not 0, the packet's last `summed` bytes (a length
-  // that crc32_join takes) have the CRC-32 `sum`.
-  void seal(std::span<std::uint8_t> packet_with_room, std::uint16_t ip_id, std::size_t summed,
-            std::uint32_t sum);
-
- private:
-  // How much of the BTH is likely to be as in the packet before: all but its last four bytes. Used
-  // for packets with no other header before the summed bytes.
-  static constexpr std::size_t kCommon = 8;
-
-  IcrcFlow flow_;
-  IcrcFlow::Sized sized_;
-  std::uint64_t common_ = 0;
-  std::uint32_t after_common_ = 0;  // the CRC up to there, with identification 0
-  std::size_t summed_ = 0;          // summed bytes of those packets; 0: none yet
-  const Crc32Around* around_ = nullptr;
 };
 
 }  // namespace verbena::wire
