@@ -112,17 +112,6 @@ bool ReceiveQueue::take(ActiveReceive& out) noexcept {
   return true;
 }
 
-std::optional<std::uint64_t> ReceiveQueue::take_id() noexcept {
-  const Guard guard(lock_);
-  if (count_ == 0) return std::nullopt;
-  EntryHead head;
-  std::memcpy(&head, entry(head_), sizeof head);
-  if (++head_ == capacity_) head_ = 0;
-  --count_;
-  count_hint_.publish(count_);
-  return head.id;
-}
-
 void ReceiveQueue::clear() noexcept {
   const Guard guard(lock_);
   for (Attached& a : attached_) {

@@ -165,7 +165,8 @@ void ReceiveInUse::flush() {
   if (std::exchange(is_active_, false)) flush_next(receive_->id);
   tagged_.clear();
   if (endpoint_.receives != nullptr && !endpoint_.receives->is_shared()) {
-    while (const auto id = endpoint_.receives->take_id()) flush_next(*id);
+    queue::ActiveReceive next;
+    while (endpoint_.receives->take(next)) flush_next(next.id);
   }
   if (flushed != 0) queue::tell_flushed_receives(endpoint_, first, flushed);
 }

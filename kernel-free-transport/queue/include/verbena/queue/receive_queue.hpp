@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "verbena/base/lock.hpp"
@@ -45,8 +44,6 @@ class ReceiveQueue {
   // Moves the oldest receive to `out`, and sends the limit event if due. Returns false if there is
   // none.
   bool take(ActiveReceive& out) noexcept;
-  // Takes the oldest receive for flushing and returns its ID.
-  std::optional<std::uint64_t> take_id() noexcept;
   // Removes all receives. Their completions free no slots any more.
   void clear() noexcept;
 
