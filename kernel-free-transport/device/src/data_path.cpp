@@ -99,10 +99,9 @@ void Device::handle_multicast(TimeNs now, wire::RxDatagram datagram, Qpn member)
 }
 
 void Device::rearm(qp::QueuePair& qp) {
-  if (!qp.may_be_due_before(qp.armed_deadline)) [[likely]]
-    return;
   const TimeNs deadline = qp.deadline();
-  if (deadline >= qp.armed_deadline) return;
+  if (deadline >= qp.armed_deadline) [[likely]]
+    return;
   qp.armed_deadline = deadline;
   if (timers_.add(deadline, qp.number())) events_.on_earlier_deadline(deadline);
 }

@@ -94,8 +94,6 @@ class QueuePair {
 
   void handle_timeout(TimeNs now);
   TimeNs deadline() const;
-  // Returns false if deadline() is not before `time`. It is faster than deadline().
-  bool may_be_due_before(TimeNs time) const { return requester_.may_be_due_before(time); }
   // What the batch could not take. kRequests: requests, perhaps answers too; kAnswers: only
   // answers.
   enum class Left : std::uint8_t { kNothing, kAnswers, kRequests };

@@ -25,7 +25,6 @@ class AnswerTimer {
   static constexpr TimeNs kProbeIntervalMin = 4'000'000;
   static constexpr TimeNs kProbeIntervalWary = 100'000;
   // An answer may take as long as a descheduled peer sleeps; hardware's microseconds do not apply.
-  // This is far more than probe_least(), as may_be_due_before() takes for granted.
   static constexpr TimeNs kRetryIntervalMin = 20'000'000;
   // Several probes go for each retry that is counted, or chance alone could use up the retries on a
   // bad path.
@@ -87,8 +86,6 @@ class AnswerTimer {
     const TimeNs probe = probe_base_ + probe_interval();
     return timeout_ == 0 ? probe : std::min(probe, silent_since() + retry_interval());
   }
-  // Returns false if deadline() is certainly not earlier than `time`. Cheaper than deadline().
-  bool may_be_due_before(TimeNs time) const { return time > base_ + probe_least(); }
   bool is_retry_due(TimeNs now) const {
     return timeout_ != 0 && now >= silent_since() + retry_interval();
   }

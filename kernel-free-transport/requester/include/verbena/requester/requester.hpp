@@ -101,11 +101,6 @@ class Requester {
   void handle_piggybacked_ack(const wire::PiggybackedAck& ack, TimeNs now);
   void handle_timeout(TimeNs now);
   TimeNs deadline() const;
-  // Returns false if deadline() is certainly not earlier than `time`. Cheaper than deadline().
-  bool may_be_due_before(TimeNs time) const {
-    if (!is_reliable() || rnr_wait_.is_waiting()) return true;
-    return !psns().is_all_answered() && timer_.may_be_due_before(time);
-  }
 
   // Returns the new messages that were begun since the last call.
   SentCounters::Messages take_begun() noexcept { return std::exchange(begun_, {}); }
