@@ -21,7 +21,7 @@ bool is_loopback(const IpAddress& address) {
 class Engine::Path final : public wire::Path {
  public:
   Path(Engine& engine, const wire::Destination& to, Qpn peer)
-      : engine_(engine), peer_(peer), ring_{{to.address, peer.slot(), to.source}} {}
+      : engine_(engine), qpn_(peer), peer_{to.address, peer.slot(), to.source} {}
 
   // Returns half of a ring, because answers share the ring with requests. A packet of at most 1 KiB
   // counts as one of 1 KiB, because others may be that long.
@@ -31,42 +31,42 @@ class Engine::Path final : public wire::Path {
     const std::size_t largest = std::max(packet_bytes, kSmallPacket + wire::kMaxHeaders);
     return std::min(by_udp, link::SharedRing::packets_held(largest) / 2);
   }
-  Packing packing() noexcept override { return engine_.links_.peers().packing(ring_); }
+  Packing packing() noexcept override { return engine_.links_.peers().packing(peer_); }
   Room room(TimeNs now) noexcept override {
-    const Room room = engine_.links_.peers().room(ring_, now);
+    const Room room = engine_.links_.peers().room(peer_, now);
     return room == Room::kUnknown && awaits_ring(now) ? Room::kNone : room;
   }
   std::optional<Reading> reading() noexcept override {
-    return engine_.links_.peers().reading(ring_);
+    return engine_.links_.peers().reading(peer_);
   }
   void inquire(TimeNs now) noexcept override {
-    if (engine_.has_failed() || !engine_.reports_.must_ask(address(), peer_, now)) return;
-    engine_.host_.ask_about(address(), peer_);
+    if (engine_.has_failed() || !engine_.reports_.must_ask(address(), qpn_, now)) return;
+    engine_.host_.ask_about(address(), qpn_);
   }
   wire::PeerReport report(TimeNs since) noexcept override {
-    return engine_.reports_.report_on(address(), peer_, since);
+    return engine_.reports_.report_on(address(), qpn_, since);
   }
   // Rings lead to an engine's first slot. Packets to queue pairs in its further slots all come by
   // UDP.
   bool hears_by_ring(Qpn own) noexcept override {
     const link::PeerLink& peers = engine_.links_.peers();
-    return own.slot() == peers.self().slot && peers.hears_by_ring(ring_.peer);
+    return own.slot() == peers.self().slot && peers.hears_by_ring(peer_);
   }
 
  private:
-  const IpAddress& address() const { return ring_.peer.address; }
+  const IpAddress& address() const { return peer_.address; }
   bool is_local() const { return engine_.host_.is_own(address()) || is_loopback(address()); }
   // A socket holds little of what a quick sender sends until its peer has accepted a ring. The rest
   // would be lost.
   bool awaits_ring(TimeNs now) {
-    if (!is_local() || !engine_.host_.may_get_ring(ring_.peer)) return false;
+    if (!is_local() || !engine_.host_.may_get_ring(peer_)) return false;
     if (awaited_since_ == 0) awaited_since_ = now;
     return now < awaited_since_ + times::kRingAwaited;
   }
 
   Engine& engine_;
-  const Qpn peer_;
-  link::RingTo ring_;
+  const Qpn qpn_;
+  const link::Peer peer_;
   TimeNs awaited_since_ = 0;
 };
 

@@ -62,13 +62,12 @@ class MergedTest : public ::testing::Test {
     for (int i = 0; i < 100; ++i) link.receive(sink_, 64);
   }
   void receive() { receive(*b_.link); }
-  bool are_offered() { return a_.link->packing(ring_).merged_most != 0; }
+  bool are_offered() { return a_.link->packing(b_.self).merged_most != 0; }
 
   SlotGroup group_a_ = open_group(own_address(0));
   SlotGroup group_b_ = open_group(own_address(1));
   Context a_{group_a_};
   Context b_{group_b_};
-  RingTo ring_{b_.self};
   Counting sink_;
 };
 

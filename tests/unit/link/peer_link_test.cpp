@@ -240,42 +240,40 @@ TEST_F(PeerLinkTest, AForkedChildTouchesNoRing) {
 
 TEST_F(PeerLinkTest, ARingTellsWhetherItHasRoomUntilItsReaderIsStuck) {
   using Room = wire::Path::Room;
-  RingTo ring{b_.self};
-  EXPECT_EQ(a_.link->room(ring, 1), Room::kUnknown);
+  EXPECT_EQ(a_.link->room(b_.self, 1), Room::kUnknown);
   join_and_forget(a_, b_, 64 * 1024);
-  EXPECT_EQ(a_.link->room(ring, 1), Room::kSome);
+  EXPECT_EQ(a_.link->room(b_.self, 1), Room::kSome);
   ASSERT_EQ(send(a_, b_, 0, 10, 4000), 10u);
-  EXPECT_EQ(a_.link->room(ring, 1), Room::kNone);
-  EXPECT_EQ(a_.link->room(ring, PeerLink::kStuckAfter), Room::kNone);
-  EXPECT_EQ(a_.link->room(ring, PeerLink::kStuckAfter + 1), Room::kSome);
+  EXPECT_EQ(a_.link->room(b_.self, 1), Room::kNone);
+  EXPECT_EQ(a_.link->room(b_.self, PeerLink::kStuckAfter), Room::kNone);
+  EXPECT_EQ(a_.link->room(b_.self, PeerLink::kStuckAfter + 1), Room::kSome);
   Collector sink;
   receive(b_, sink, 10);
   expect_psns(sink, 10);
-  EXPECT_EQ(a_.link->room(ring, PeerLink::kStuckAfter + 1), Room::kSome);
+  EXPECT_EQ(a_.link->room(b_.self, PeerLink::kStuckAfter + 1), Room::kSome);
   // A reader that has moved gets the full time again.
   ASSERT_EQ(send(a_, b_, 10, 10, 4000), 10u);
-  EXPECT_EQ(a_.link->room(ring, PeerLink::kStuckAfter + 2), Room::kNone);
+  EXPECT_EQ(a_.link->room(b_.self, PeerLink::kStuckAfter + 2), Room::kNone);
 }
 
 TEST_F(PeerLinkTest, ARingTellsHowFarItWasRead) {
-  RingTo ring{b_.self};
-  EXPECT_FALSE(a_.link->reading(ring));
+  EXPECT_FALSE(a_.link->reading(b_.self));
   const int fd = join(a_, b_);
   const auto is_read = [&] {
-    const auto reading = a_.link->reading(ring);
+    const auto reading = a_.link->reading(b_.self);
     return reading && reading->taken == reading->given;
   };
   EXPECT_TRUE(is_read());
   ASSERT_EQ(send(a_, b_, 0, 3), 3u);
   EXPECT_FALSE(is_read());
-  const auto unread = a_.link->reading(ring);
+  const auto unread = a_.link->reading(b_.self);
   Collector sink;
   receive(b_, sink, 3);
   EXPECT_TRUE(is_read());
-  EXPECT_EQ(a_.link->reading(ring)->given, unread->given);
+  EXPECT_EQ(a_.link->reading(b_.self)->given, unread->given);
   SharedRing::map(fd).value().close();
   ::close(fd);
-  EXPECT_FALSE(a_.link->reading(ring));
+  EXPECT_FALSE(a_.link->reading(b_.self));
 }
 
 // Later peers take the places of those that have gone.
@@ -288,23 +286,21 @@ TEST_F(PeerLinkTest, APlaceThatAnotherPeerTookIsNoRingToTheFirst) {
     EXPECT_TRUE(a_.link->add_outbound(to, SharedRing::map(fd).value()));
     ::close(fd);
   };
-  std::vector<RingTo> rings;
   for (std::size_t n = 0; n < PeerLink::kPeersMax; ++n) {
-    rings.push_back({peer(n)});
     add(peer(n));
-    EXPECT_TRUE(a_.link->reading(rings.back()));
+    EXPECT_TRUE(a_.link->reading(peer(n)));
   }
   for (std::size_t lap = 1; lap < 20; ++lap) {
     for (std::size_t n = 0; n < PeerLink::kPeersMax; ++n) {
       a_.link->remove(peer(n + (lap - 1) * 1000));
       add(peer(n + lap * 1000));
-      EXPECT_FALSE(a_.link->reading(rings[n])) << n << ' ' << lap;
+      EXPECT_FALSE(a_.link->reading(peer(n))) << n << ' ' << lap;
     }
   }
   a_.link->remove(peer(19'000));
   add(peer(7));
   for (std::size_t n = 0; n < PeerLink::kPeersMax; ++n) {
-    EXPECT_EQ(a_.link->reading(rings[n]).has_value(), n == 7) << n;
+    EXPECT_EQ(a_.link->reading(peer(n)).has_value(), n == 7) << n;
   }
 }
 

@@ -74,7 +74,6 @@ bool OutboundRings::add(const Peer& peer, SharedRing ring, WakerHandle handle) {
     entry->handle = std::move(handle);
     entry->key.publish(key_of(peer));
   }
-  additions_.publish(additions_.read() + 1);
   has_any_.publish(true);
   return true;
 }
@@ -185,36 +184,27 @@ void OutboundRings::count_sent(const Entry& entry,
   sent_to(entry).add(count);
 }
 
-// Another peer may have taken the entry meanwhile: then it holds no ring to this peer. If a ring to
-// this peer is added again, additions_ changes, and the place is looked up anew.
 template <typename Answer, typename Look>
-Answer OutboundRings::of_ring(RingTo& ring, Answer otherwise, Look&& look) const noexcept {
-  if (is_empty()) return otherwise;
-  if (const std::uint32_t additions = additions_.read(); ring.additions != additions) {
-    const Entry* found = find(ring.peer);
-    ring.place.reset();
-    if (found != nullptr) ring.place = static_cast<std::uint16_t>(found - entries_.get());
-    ring.additions = additions;
-  }
-  if (!ring.place) return otherwise;
-  Entry& entry = entries_[*ring.place];
-  const Guard guard(entry.lock);
-  return entry.has_ring_to(ring.peer) ? look(entry) : otherwise;
+Answer OutboundRings::of_ring(const Peer& peer, Answer otherwise, Look&& look) const noexcept {
+  Entry* entry = find(peer);
+  if (entry == nullptr) return otherwise;
+  const Guard guard(entry->lock);
+  return entry->has_ring_to(peer) ? look(*entry) : otherwise;
 }
 
-std::optional<Packs> OutboundRings::reader_packs(RingTo& ring) const noexcept {
-  return of_ring(ring, std::optional<Packs>(),
+std::optional<Packs> OutboundRings::reader_packs(const Peer& peer) const noexcept {
+  return of_ring(peer, std::optional<Packs>(),
                  [](Entry& entry) { return std::optional(entry.writer->reader_packs()); });
 }
 
-std::optional<wire::Path::Reading> OutboundRings::reading(RingTo& ring) const noexcept {
-  return of_ring(ring, std::optional<wire::Path::Reading>(),
+std::optional<wire::Path::Reading> OutboundRings::reading(const Peer& peer) const noexcept {
+  return of_ring(peer, std::optional<wire::Path::Reading>(),
                  [](Entry& entry) { return std::optional(entry.writer->reading()); });
 }
 
-wire::Path::Room OutboundRings::room(RingTo& ring, TimeNs now) const noexcept {
+wire::Path::Room OutboundRings::room(const Peer& peer, TimeNs now) const noexcept {
   using Room = wire::Path::Room;
-  return of_ring(ring, Room::kUnknown, [now](Entry& entry) {
+  return of_ring(peer, Room::kUnknown, [now](Entry& entry) {
     if (entry.writer->is_half_empty()) return Room::kSome;
     if (const std::uint64_t tail = entry.writer->reader_position(); tail != entry.stood_at) {
       entry.stood_at = tail;

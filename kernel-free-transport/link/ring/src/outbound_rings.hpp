@@ -47,9 +47,9 @@ class OutboundRings {
   std::optional<Peer> nudge(TimeNs now) noexcept;
 
   // Returns what the reader at the other end accepts; nothing without a ring.
-  std::optional<Packs> reader_packs(RingTo& ring) const noexcept;
-  wire::Path::Room room(RingTo& ring, TimeNs now) const noexcept;
-  std::optional<wire::Path::Reading> reading(RingTo& ring) const noexcept;
+  std::optional<Packs> reader_packs(const Peer& peer) const noexcept;
+  wire::Path::Room room(const Peer& peer, TimeNs now) const noexcept;
+  std::optional<wire::Path::Reading> reading(const Peer& peer) const noexcept;
   std::uint64_t packets_sent() const noexcept;
 
   static constexpr std::size_t kTableSize = PortCounters::kRingPlaces;
@@ -67,9 +67,10 @@ class OutboundRings {
   static_assert(kTableSize >= 2 * PeerLink::kPeersMax);
 
   Entry* find(const Peer& peer) const noexcept;
-  // Returns what `look` says of the ring's entry, under its lock; `otherwise` without a ring.
+  // Returns what `look` says of the entry of the ring to this peer, under its lock; `otherwise`
+  // without a ring.
   template <typename Answer, typename Look>
-  Answer of_ring(RingTo& ring, Answer otherwise, Look&& look) const noexcept;
+  Answer of_ring(const Peer& peer, Answer otherwise, Look&& look) const noexcept;
   Entry* place_for(const Peer& peer) noexcept;
   // Returns whether the entry's ring leads to this peer, and drops a ring that has ended. Under the
   // entry's lock.
@@ -88,7 +89,6 @@ class OutboundRings {
   std::unique_ptr<OwnedCounter[]> own_packets_sent_;
   OwnedCounter* packets_sent_;
   Published<bool> has_any_{false};
-  Published<std::uint32_t> additions_{0};
   // For nudge(): the entries that were ever taken, in that order; the number of looks so far; and
   // what was seen of each entry.
   std::array<std::uint16_t, kTableSize> taken_{};

@@ -113,15 +113,14 @@ void PeerLink::change(Pending change) {
   udp_->kick(self_.address, self_.slot);
 }
 
-std::optional<Packs> PeerLink::packs_to(RingTo& ring) const noexcept {
-  const auto there = outbound_->reader_packs(ring);
+std::optional<Packs> PeerLink::packs_to(const Peer& peer) const noexcept {
+  const auto there = outbound_->reader_packs(peer);
   if (!there) return std::nullopt;
   return packs_.read() == Packs::kNothing ? Packs::kNothing : *there;
 }
 
 Carrier PeerLink::carrier_to(const Peer& peer) noexcept {
-  RingTo ring{peer};
-  return packs_to(ring) ? Carrier::kRing : Carrier::kUdp;
+  return packs_to(peer) ? Carrier::kRing : Carrier::kUdp;
 }
 
 bool PeerLink::hears_by_ring(const Peer& peer) const noexcept {
@@ -130,12 +129,12 @@ bool PeerLink::hears_by_ring(const Peer& peer) const noexcept {
   });
 }
 
-wire::Path::Packing PeerLink::packing(RingTo& ring) noexcept {
+wire::Path::Packing PeerLink::packing(const Peer& peer) noexcept {
   wire::Path::Packing packing;
-  const auto packs = packs_to(ring);
+  const auto packs = packs_to(peer);
   if (!packs) {
     packing.is_sealed = true;
-    packing.is_bundled = udp_from(ring.peer.source).takes_bundles(ring.peer.address);
+    packing.is_bundled = udp_from(peer.source).takes_bundles(peer.address);
     return packing;
   }
   packing.borrowed_least = wire::Path::Packing::kBorrowedLeast;
@@ -205,12 +204,12 @@ std::optional<std::size_t> PeerLink::send_by_ring(const wire::TxBatch& batch, st
   return put->taken;
 }
 
-wire::Path::Room PeerLink::room(RingTo& ring, TimeNs now) noexcept {
-  return outbound_->room(ring, now);
+wire::Path::Room PeerLink::room(const Peer& peer, TimeNs now) noexcept {
+  return outbound_->room(peer, now);
 }
 
-std::optional<wire::Path::Reading> PeerLink::reading(RingTo& ring) noexcept {
-  return outbound_->reading(ring);
+std::optional<wire::Path::Reading> PeerLink::reading(const Peer& peer) noexcept {
+  return outbound_->reading(peer);
 }
 
 void PeerLink::nudge(TimeNs now) noexcept {

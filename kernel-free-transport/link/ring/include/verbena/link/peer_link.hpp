@@ -46,14 +46,6 @@ struct Peer {
 
 enum class Carrier : std::uint8_t { kUdp, kRing };
 
-// The ring to a peer, for a caller that asks about it often: the ring is looked up again only after
-// rings were added. One thread at a time.
-struct RingTo {
-  Peer peer;
-  std::uint32_t additions = 0;              // rings added so far, at the look-up
-  std::optional<std::uint16_t> place = {};  // where the ring was found
-};
-
 struct PeerStatistics {
   Counter ring_full;  // times that send() took less than all because of a ring
   Counter kicks;      // sleeping readers woken
@@ -95,9 +87,9 @@ class PeerLink final : public Link {
   // full ring has read nothing for kStuckAfter, this link stops waiting for it and answers kSome;
   // what is then sent is lost.
   static constexpr TimeNs kStuckAfter = 200'000'000;
-  wire::Path::Room room(RingTo& ring, TimeNs now) noexcept;
+  wire::Path::Room room(const Peer& peer, TimeNs now) noexcept;
   // Says how far the ring to this peer was written and read; nothing without a ring.
-  std::optional<wire::Path::Reading> reading(RingTo& ring) noexcept;
+  std::optional<wire::Path::Reading> reading(const Peer& peer) noexcept;
   Carrier carrier_to(const Peer& peer) noexcept;
   // Returns whether this peer has begun to write to its ring and has not ended it. Before and
   // afterwards its packets may come by UDP. Under the receive lock.
@@ -105,7 +97,7 @@ class PeerLink final : public Link {
   // Sets whether packets of rings may stand for several, in both directions; at first they may.
   // What peers send before they see the change is still received.
   void set_packs(Packs allowed);
-  wire::Path::Packing packing(RingTo& ring) noexcept;
+  wire::Path::Packing packing(const Peer& peer) noexcept;
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
   // A ring cannot damage packets: those that would go into one are lost at once.
@@ -155,7 +147,7 @@ class PeerLink final : public Link {
   void kick(const Peer& peer) noexcept { udp_from(peer.source).kick(peer.address, peer.slot); }
 
   // Returns what both ends of the ring to this peer accept; nothing without a ring.
-  std::optional<Packs> packs_to(RingTo& ring) const noexcept;
+  std::optional<Packs> packs_to(const Peer& peer) const noexcept;
   std::optional<std::size_t> send_by_ring(const wire::TxBatch& batch, std::size_t first,
                                           std::size_t count, const Peer& peer) noexcept;
   std::size_t send_by_udp(wire::TxBatch& batch, std::size_t first, std::size_t count,
