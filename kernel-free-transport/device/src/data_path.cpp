@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "tx_buffer.hpp"
 #include "verbena/device/device.hpp"
 
 namespace verbena::device {

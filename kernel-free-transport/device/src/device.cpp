@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "tx_buffer.hpp"
 #include "verbena/base/short_text.hpp"
 
 namespace verbena::device {

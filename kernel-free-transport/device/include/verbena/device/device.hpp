@@ -163,7 +163,13 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   }
 
  private:
-  struct TxBuffer;
+  // A batch that is being sent, and its bytes. A device has several, so that several threads can
+  // send at once.
+  struct TxBuffer {
+    Lock lock;
+    std::array<std::uint8_t, wire::TxBatch::kUsualBytes> bytes;
+    wire::TxBatch batch{bytes};
+  };
   memory::Registry& make_memory(const DeviceOptions& options);
   void count_piggybacked_ack() noexcept {
     counters_.received.packets.add();

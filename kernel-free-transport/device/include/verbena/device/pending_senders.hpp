@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "verbena/base/check.hpp"
 #include "verbena/base/lock.hpp"
 #include "verbena/base/types.hpp"
 #include "verbena/qp/queue_pair.hpp"
@@ -83,7 +84,14 @@ class PendingSenders {
   // Returns true also if held acknowledgements went with data since the last release_held().
   bool is_holding() const noexcept { return !holding_.empty(); }
   // Call it before the queue pair is destroyed. No queue pair may be touched then.
-  void remove(qp::QueuePair& qp);
+  void remove(qp::QueuePair& qp) {
+    VERBENA_CHECK(touched_ == nullptr);
+    // Takes all queue pairs out and puts the others back.
+    each_of(pushed_.take_all(), [&](qp::QueuePair& pushed) {
+      if (&pushed != &qp) pushed_.push(pushed);
+    });
+    if (std::exchange(qp.is_holding, false)) std::erase(holding_, &qp);
+  }
 
  private:
   using PushedList = TakeAllList<qp::QueuePair>;
