@@ -405,10 +405,6 @@ std::size_t FaultLink::send(wire::TxBatch& batch, Qpn flow) noexcept {
   return batch.size();
 }
 
-std::size_t FaultLink::send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept {
-  return inner_->send_damaged(batch, flow, damage);
-}
-
 std::size_t FaultLink::receive(RxSink& sink, std::size_t budget) noexcept {
   release_due();
   return inner_->receive(sink, budget);

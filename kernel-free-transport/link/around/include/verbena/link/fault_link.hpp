@@ -49,7 +49,6 @@ class FaultLink final : public Link {
   void set_script(std::vector<fault::ActiveRule> script);
 
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
-  std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
   // Also sends what was held back until now.
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
   int wait_fd() const noexcept override { return inner_->wait_fd(); }
