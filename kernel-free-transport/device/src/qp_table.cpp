@@ -26,9 +26,7 @@ QpTable::Slot* QpTable::slot_of(Qpn number) noexcept {
 std::optional<Qpn> QpTable::reserve() {
   for (Slot& slot : slots_) {
     const auto index = slot.numbers.take();
-    if (!index) continue;
-    ++count_;
-    return Qpn::from(slot.number, *index);
+    if (index) return Qpn::from(slot.number, *index);
   }
   return std::nullopt;
 }
@@ -47,7 +45,6 @@ void QpTable::release(Qpn number) {
   auto& chunk = slot->chunks[number.index() / kChunk];
   if (chunk) (*chunk)[number.index() % kChunk] = nullptr;
   slot->numbers.give_back(number.index());
-  --count_;
 }
 
 qp::QueuePair* QpTable::find(Qpn number) const noexcept {

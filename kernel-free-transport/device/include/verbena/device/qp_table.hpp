@@ -31,7 +31,6 @@ class QpTable {
   void set(Qpn number, qp::QueuePair* qp);
   void release(Qpn number);
   qp::QueuePair* find(Qpn number) const noexcept;
-  std::uint32_t size() const { return count_; }
 
   template <typename F>
   void for_each(F&& f) const {
@@ -79,7 +78,6 @@ class QpTable {
   Slot* slot_of(Qpn number) noexcept;
 
   std::vector<Slot> slots_;
-  std::uint32_t count_ = 0;
 };
 
 }  // namespace verbena::device
