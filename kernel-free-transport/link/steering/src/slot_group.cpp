@@ -103,12 +103,6 @@ int SlotGroup::fd(Slot slot) const {
   return fds_[slot];
 }
 
-SlotGroup::Slot SlotGroup::owner_of(Slot slot) const {
-  const auto entry = extra_.find(slot);
-  if (entry != extra_.end()) return entry->second;
-  return slot < fds_.size() ? slot : 0;
-}
-
 std::size_t SlotGroup::drain(Slot slot) {
   VERBENA_CHECK(slot < fds_.size());
   return drain_socket(fds_[slot]);

@@ -66,8 +66,6 @@ class SlotGroup {
   // Returns the socket of slot 0 or of a slot that add_slot() gave. It stays the group's: send a
   // duplicate (SCM_RIGHTS makes one), never connect() it, never close it.
   int fd(Slot slot) const;
-  // Returns the slot whose socket gets the packets for slot number `slot`, as the filter decides.
-  Slot owner_of(Slot slot) const;
   // Throws away what waits in the slot's socket; returns the number of datagrams.
   std::size_t drain(Slot slot);
 
