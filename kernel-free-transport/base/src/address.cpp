@@ -25,9 +25,8 @@ std::string format_groups(const std::array<std::uint8_t, 16>& bytes) {
 IpAddress IpAddress::v4(std::uint32_t host_order) {
   IpAddress ip;
   std::copy(kMappedPrefix.begin(), kMappedPrefix.end(), ip.bytes.begin());
-  for (int i = 0; i < 4; ++i) {
-    ip.bytes[static_cast<std::size_t>(12 + i)] =
-        static_cast<std::uint8_t>(host_order >> (24 - 8 * i));
+  for (std::size_t i = 0; i < 4; ++i) {
+    ip.bytes[12 + i] = static_cast<std::uint8_t>(host_order >> (24 - 8 * i));
   }
   return ip;
 }
@@ -68,15 +67,15 @@ Gid Gid::link_local(std::uint64_t guid) {
   Gid gid;
   gid.bytes[0] = 0xfe;
   gid.bytes[1] = 0x80;
-  for (int i = 0; i < 8; ++i) {
-    gid.bytes[static_cast<std::size_t>(8 + i)] = static_cast<std::uint8_t>(guid >> (56 - 8 * i));
+  for (std::size_t i = 0; i < 8; ++i) {
+    gid.bytes[8 + i] = static_cast<std::uint8_t>(guid >> (56 - 8 * i));
   }
   return gid;
 }
 
 std::uint64_t Gid::interface_id() const {
   std::uint64_t id = 0;
-  for (int i = 8; i < 16; ++i) id = (id << 8) | bytes[static_cast<std::size_t>(i)];
+  for (std::size_t i = 8; i < 16; ++i) id = (id << 8) | bytes[i];
   return id;
 }
 
