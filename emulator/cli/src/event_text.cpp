@@ -99,7 +99,10 @@ std::string words_of(const std::string& kind, const json& event) {
     return queue_pair_in(event) + ": no answer in time to " + work_in(event) + peer_in(event);
   }
   if (kind == "fault_set") return "fault set" + fault_in(event);
-  if (kind == "fault_cleared") return "faults cleared" + fault_in(event);
+  if (kind == "fault_cleared") {
+    const std::string rules = joined_in(event, "rules", " ", ", ");
+    return rules.empty() ? "faults cleared" + fault_in(event) : "rules cleared:" + rules;
+  }
   if (kind == "rule")
     return "rule " + string_in(event, "rule") + ", for " + number_in(event, "matched");
   if (kind == "port")

@@ -42,7 +42,7 @@ class Words {
 // Returns what is wrong with words of which each alone is right; nullptr: nothing.
 const char* contradiction(const FaultOptions& o, const ChangeFault& change) {
   const bool has_rules = !change.rules.empty();
-  if (o.clear && (change.named != 0 || has_rules)) return "--clear takes no fault beside it";
+  if (o.clear && change.named != 0) return "--clear takes no fault beside it, but rules";
   if (!o.clear && change.named == 0 && !has_rules) {
     return "name a fault (--loss 1%, --inject 'drop nth=3', ...) or --clear; `verbena status` "
            "shows what is set";
@@ -74,7 +74,7 @@ Outcome<control::Done> take_rules(const FaultOptions& o, ChangeFault& change) {
     const auto scenario = settings::load_scenario(o.scenario);
     if (!scenario) return Failure<Error>{scenario.error()};
     rules.insert(rules.end(), scenario->rules.begin(), scenario->rules.end());
-    if (scenario->seed && (change.named & control::kFaultSeed) == 0) {
+    if (scenario->seed && !o.clear && (change.named & control::kFaultSeed) == 0) {
       change.seed = *scenario->seed;
       change.named |= control::kFaultSeed;
     }
@@ -84,7 +84,7 @@ Outcome<control::Done> take_rules(const FaultOptions& o, ChangeFault& change) {
                                      " rules at a time, and these are " +
                                      std::to_string(rules.size()));
   }
-  if (const std::string wrong = fault::why_one_never_fires(rules); !wrong.empty()) {
+  if (const std::string wrong = fault::why_one_never_fires(rules); !o.clear && !wrong.empty()) {
     return control::fail(EINVAL, wrong);
   }
   for (const fault::Rule& rule : rules) change.rules.push_back(fault::to_string(rule));
@@ -117,7 +117,7 @@ void FaultOptions::add_to(CLI::App& command) {
 void FaultOptions::add_target_to(CLI::App& command) {
   command.add_option("--device", device, "Only this device");
   command.add_option("--qp", qpn, "Only this queue pair, as 0x004001");
-  command.add_flag("--clear", clear, "Remove all faults");
+  command.add_flag("--clear", clear, "Remove all faults; with rules beside it, only these rules");
 }
 
 bool FaultOptions::names_fault() const {

@@ -60,7 +60,7 @@ void FaultChanges::apply(Session& session, std::uint32_t sequence,
   if (refused && !change.rules.empty()) return session.refuse(sequence, *refused);
   const bool is_of_rules_alone =
       !change.rules.empty() && (change.named & ~std::uint32_t{control::kFaultSeed}) == 0;
-  const bool changes_faults = change.clear || (change.named != 0 && !is_of_rules_alone);
+  const bool changes_faults = !is_of_rules_alone && (change.clear || change.named != 0);
   for (const auto& port : fabric_.ports()) {
     if (!change.device.empty() && port->info().name != change.device) continue;
     if (!changes_faults) continue;
@@ -101,6 +101,10 @@ std::optional<control::Error> FaultChanges::change_rules(const control::ChangeFa
                                                          std::uint64_t fresh_seed,
                                                          fabric::Seeds& seeds) {
   fabric::RuleTable& rules = fabric_.rules();
+  if (change.clear && !change.rules.empty()) {
+    const auto removed = rules.remove(change.rules);
+    return removed ? std::nullopt : std::optional(removed.error());
+  }
   if (change.clear) {
     if (change.qpn == 0) rules.clear(change.data, change.cm, change.device);
     return std::nullopt;

@@ -184,9 +184,9 @@ std::string json_of_fault(const control::ChangeFault& change,
   ordered_json event = begun(change.clear ? "fault_cleared" : "fault_set", {change.device, "", 0});
   event["qpn"] = change.qpn == 0 ? ordered_json(nullptr) : ordered_json(hex(change.qpn, 6));
   event["traffic"] = change.data && change.cm ? "all" : change.cm ? "cm" : "data";
-  if (change.clear) return text_of(event);
-  event["values"] = values_of(change);
+  if (!change.clear) event["values"] = values_of(change);
   event["rules"] = change.rules;
+  if (change.clear) return text_of(event);
   event["seed"] = changed.has_seed ? ordered_json(changed.seed) : ordered_json(nullptr);
   return text_of(event);
 }

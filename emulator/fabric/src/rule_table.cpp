@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "verbena/control/fault_settings.hpp"
@@ -47,6 +48,24 @@ Outcome<control::Done> RuleTable::add(const std::vector<std::string>& lines,
     added.push_back(std::move(entry));
   }
   std::ranges::move(added, std::back_inserter(entries_));
+  return control::Done{};
+}
+
+Outcome<control::Done> RuleTable::remove(const std::vector<std::string>& lines) {
+  std::vector<Entry> left = entries_;
+  for (const std::string& line : lines) {
+    const auto rule = fault::parse_rule(line);
+    if (!rule) return fail(EINVAL, rule.error());
+    const std::string text = fault::to_string(*rule);
+    const auto last = std::find_if(left.rbegin(), left.rend(),
+                                   [&text](const Entry& entry) { return entry.spec.text == text; });
+    if (last == left.rend()) {
+      return fail(ENOENT,
+                  "there is no rule '" + text + "'; `verbena status` shows those that are set");
+    }
+    left.erase(std::next(last).base());
+  }
+  entries_ = std::move(left);
   return control::Done{};
 }
 

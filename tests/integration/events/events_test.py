@@ -271,15 +271,17 @@ class Injected(EventsCase):
         self.fault("--loss", "1%", "--delay", "2ms", "--seed", "7")
         self.fault("--inject", "drop nth=1000000", "--inject", "duplicate percent=1", "--seed", "8")
         self.fault("--device", "verbena0", "--cm", "--rate", "0")
+        self.fault("--clear", "--inject", "drop nth=1000000")
         self.fault("--clear", "--data")
-        kinds = ["fault_set", "fault_set", "fault_set", "fault_cleared"]
-        first, second, third, last = events = self.news()
+        kinds = ["fault_set", "fault_set", "fault_set", "fault_cleared", "fault_cleared"]
+        first, second, third, fourth, last = events = self.news()
         self.assertEqual([event["kind"] for event in events], kinds)
         self.assert_has(first, device=None, qpn=None, traffic="all", rules=[], seed=7,
                         values={"loss_ppm": 10000, "delay_ns": 2000000})
         self.assert_has(second, rules=["drop nth=1000000", "duplicate percent=1"], seed=8, values={})
         self.assert_has(third, device="verbena0", traffic="cm", values={"rate_bytes_per_second": 0})
-        self.assert_has(last, device=None, qpn=None, traffic="data")
+        self.assert_has(fourth, rules=["drop nth=1000000"])
+        self.assert_has(last, device=None, qpn=None, traffic="data", rules=[])
 
     def test_a_queue_pair(self):
         puppet = self.start()

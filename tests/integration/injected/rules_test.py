@@ -348,6 +348,28 @@ class Refused(Case):
                          [("drop nth=5", None), ("delay=1ms opcode=SEND every=3", None),
                           ("drop qp=client:1 percent=2.5", 11)])
 
+    def test_one_rule_is_removed(self):
+        """The other rules, of the same text too, stay and keep their counts; so do faults."""
+        self.fault("--inject", "drop opcode=SEND nth=2", "--inject", "duplicate nth=9", "--loss", "1ppm", "--seed", "5")
+        self.all_is_well(self.exchange("auto", "send", 3, 64), 3)
+        self.fault("--inject", "drop opcode=SEND nth=2", "--inject", "delay=1ms nth=9")
+        before = self.status()
+        self.fault("--clear", "--inject", "drop nth=2 opcode=SEND", "--inject", "delay=1ms nth=9")
+        after = self.status()
+        self.assertEqual(after["rules"], before["rules"][:2])
+        self.assertEqual(after["rules"][0]["fired"], 1)
+        self.assertEqual(after["devices"][0]["faults"], before["devices"][0]["faults"])
+        for words, code, said in ((["--inject", "drop"], 1, "there is no rule 'drop'"),
+                                  (["--loss", "1%"], 2, "--clear takes no fault beside it, but rules")):
+            done = self.device.control("fault", "--clear", "--inject", "duplicate nth=9", *words)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(said, done.stderr)
+        self.assertEqual(self.status()["rules"], after["rules"], "all or none")
+        file = self.device.folder / "rules.toml"
+        file.write_text('seed = 3\n[[rule]]\naction = "duplicate"\nnth = 9\n', encoding="utf-8")
+        self.fault("--clear", "--scenario", str(file))
+        self.assertEqual(self.status()["rules"], after["rules"][:1])
+
     def test_a_new_rule_leaves_the_counts_of_the_others(self):
         self.inject("drop opcode=SEND nth=2")
         self.all_is_well(self.exchange("auto", "send", 3, 64), 3)

@@ -93,7 +93,7 @@ struct ChangeFault {
   std::uint32_t qpn = 0;    // 0: the faults of every queue pair
   bool data = true;         // changes faults of what programs send
   bool cm = false;          // changes faults of what connection management sends
-  bool clear = false;       // removes faults and rules instead
+  bool clear = false;       // removes faults and rules instead, or `rules` alone if there are any
   std::uint32_t named = 0;  // FaultField
   FaultValues values;
   std::uint64_t seed = 0;

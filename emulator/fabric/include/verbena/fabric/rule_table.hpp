@@ -33,6 +33,8 @@ class RuleTable {
   // existing rules, else `fresh_seed`.
   control::Outcome<control::Done> add(const std::vector<std::string>& lines,
                                       std::optional<std::uint64_t> seed, std::uint64_t fresh_seed);
+  // Removes, for each line, the rule that was added last with this text, all or none.
+  control::Outcome<control::Done> remove(const std::vector<std::string>& lines);
   // Removes rules about data (what programs send) or about connection management, of one device or
   // (empty) of all.
   void clear(bool data, bool cm, const std::string& device);
