@@ -11,6 +11,8 @@ import subprocess
 import tempfile
 
 from verbena_pytest.counters import Counters, Rule, sum_of
+from verbena_pytest.faults import OF_RUN, Fault
+from verbena_pytest.options import is_given, options_words
 from verbena_pytest.program import VerbenaError
 from verbena_pytest.programs import ProgramFailed, Running, text_of, words_of
 
@@ -91,11 +93,16 @@ class Device:
     # Programs.
 
     def start(self, command, *, env=None, cwd=None, stdin=None, **options):
-        """Starts a program that sees the device. The end of the test stops it if it still runs. `options` are options
-        of `verbena run`, such as fail="ibv_reg_mr=ENOMEM"; fault() sets the other faults."""
+        """Starts a program that sees the device. The end of the test stops it if it still runs. `stdin` is a file, or
+        what the program reads, as str or bytes. `options` are options of `verbena run`, such as
+        fail="ibv_reg_mr=ENOMEM"; fault() sets the other faults."""
         return self._start(options, ["--", *words_of(command)], text_of(command), env, cwd, stdin)
 
     def _start(self, options, words, text, env, cwd, stdin=None):
+        for name in OF_RUN:
+            if is_given(options.get(name)):
+                raise VerbenaError(f"{name} is not for a program but for the whole device: set faults with "
+                                   f"verbena.fault(), as `with verbena.fault(loss=\"1%\"):` around what runs")
         if "capture" in options:
             self.end_capture()
         words = [*options_words(options), *words]
@@ -134,20 +141,11 @@ class Device:
 
     def fault(self, **values):
         """Sets faults as `verbena fault` does: loss="1%", seed=7, qp="0x000123", cm=True. Used as a context manager, it
-        removes these and all other faults at the end."""
-        words = options_words(values)
-        said = self.ask("fault", *words)
-        if said.startswith("seed "):
-            words += ["--seed", said.split()[1].rstrip(";")]
-        self.faults.append(" ".join(words))
-        return self._cleared_at_the_end()
-
-    def _cleared_at_the_end(self):
-        stack = contextlib.ExitStack()
-        stack.callback(self.clear_faults)
-        return stack
+        ends with the block: what it has changed is as it was before, and other faults and rules stay."""
+        return Fault(self, values)
 
     def clear_faults(self):
+        """Removes all faults and rules."""
         self.ask("fault", "--clear")
         self.faults.append("--clear")
 
@@ -209,16 +207,3 @@ class Device:
             finally:
                 os.kill(running.pid, signal.SIGINT)
                 running.wait()
-
-
-def options_words(options):
-    """Makes options of keywords: loss="1%" is --loss 1%, cm=True is --cm, and a list repeats its option."""
-    words = []
-    for name, value in options.items():
-        option = "--" + name.replace("_", "-")
-        if value is True:
-            words.append(option)
-        elif value is not False and value is not None:
-            values = value if isinstance(value, (list, tuple)) else [value]
-            words += [word for one in values for word in (option, str(one))]
-    return words

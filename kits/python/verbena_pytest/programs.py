@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Programs that a test starts. Each has a session of its own, writes to files, and is ended with its process group."""
 
+import contextlib
 import dataclasses
 import math
 import os
@@ -9,6 +10,7 @@ import re
 import shlex
 import signal
 import subprocess
+import tempfile
 import time
 
 LOOK_EVERY = 0.01  # seconds
@@ -76,6 +78,16 @@ def text_of(command):
     return command if isinstance(command, str) else shlex.join(words_of(command))
 
 
+def _input(stdin, folder):
+    """Returns a context manager with what the program reads: a file as it is, or a file with this text or these bytes."""
+    if not isinstance(stdin, (str, bytes)):
+        return contextlib.nullcontext(subprocess.DEVNULL if stdin is None else stdin)
+    file = tempfile.TemporaryFile(dir=folder)
+    file.write(stdin.encode() if isinstance(stdin, str) else stdin)
+    file.seek(0)
+    return file
+
+
 class Running:
     """A program that has been started. As a context manager it is stopped at the end. `waits` returns what programs
     wait for."""
@@ -84,9 +96,8 @@ class Running:
         self.command = command
         self._waits = waits
         self.out, self.err = (pathlib.Path(folder, f"{number}.{name}") for name in ("stdout", "stderr"))
-        with self.out.open("wb") as out, self.err.open("wb") as err:
-            self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL if stdin is None else stdin, stdout=out,
-                                             stderr=err, start_new_session=True, **options)
+        with self.out.open("wb") as out, self.err.open("wb") as err, _input(stdin, folder) as read:
+            self._process = subprocess.Popen(words, stdin=read, stdout=out, stderr=err, start_new_session=True, **options)
         self.pid = self._process.pid
         self._returncode = None
 

@@ -131,8 +131,17 @@ class Fixture(Case):
                 with (tmp_path / "in").open() as said:
                     assert verbena.run(["cat"], stdin=said).stdout == "said"
             ''')
-        self.assert_passed(self.pytest(), 6)
+        self.assert_passed(self.pytest(), 7)
         self.assertFalse([*self.folder.glob("verbena-*"), *self.outer.glob("run/private-*")])
+                assert verbena.run("cat", stdin="h\u00f6rt\\n").stdout == "h\u00f6rt\\n"
+                assert verbena.run(["wc", "-c"], stdin=b"\\xff" * 100_000).stdout == "100000\\n"
+
+            def test_faults_of_one_program(verbena):
+                for options in ({"loss": "1%"}, {"inject": "drop"}, {"cm": True}, {"seed": 0}):
+                    with pytest.raises(verbena_pytest.VerbenaError, match=rf"{next(iter(options))} is .* verbena\.fault\(\)"):
+                        verbena.run(["true"], **options)
+                    with pytest.raises(verbena_pytest.VerbenaError, match=r"verbena\.fault\(\)"):
+                        verbena.pair("true", "true", **options)
 
     def test_pairs_and_rules(self):
         """The ports of rdma_cm are the emulator's own, so it does not matter on which ports other tests listen."""
