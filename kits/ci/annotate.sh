@@ -11,7 +11,8 @@ set -euo pipefail
 
 most_lines=5  # how many explanations of one failure are shown: the last ones
 
-# Prints the value of a member of run.json, a string or a number; run.json has one member on each line. If several
+# Prints the value of a member of run.json (of `verbena run`) or test.json (of the plugin), a string or a number; the
+# file has one member on each line. If several
 # members have the name, the first one counts.
 member() {
   sed -n 's/^[{ ]*"'"$2"'": *\("\(\([^"\\]\|\\.\)*\)"\|\(-\{0,1\}[0-9]\{1,\}\)\),\{0,1\}.*$/\2\4/p' "$1" | head -1 |
@@ -32,13 +33,14 @@ escaped_property() {
 }
 
 annotate() {
-  local folder=$1 file line title text code place
-  code=$(member "$folder/run.json" exit_code)
+  local json=$1 folder file line title text code place
+  folder=$(dirname "$json")
+  code=$(member "$json" exit_code)
   [ "$code" != 0 ] || return 0
-  file=$(member "$folder/run.json" file)
-  line=$(member "$folder/run.json" line)
-  title=$(member "$folder/run.json" test)
-  [ -n "$title" ] || title=$(member "$folder/run.json" repeat)
+  file=$(member "$json" file)
+  line=$(member "$json" line)
+  title=$(member "$json" test)
+  [ -n "$title" ] || title=$(member "$json" repeat)
   text=""
   [ ! -f "$folder/explain.log" ] || text=$(tail -n "$most_lines" "$folder/explain.log")
   [ -n "$text" ] || text="it failed, and nothing was refused or completed with an error; see $folder"
@@ -53,5 +55,6 @@ annotate() {
 [ $# -gt 0 ] || { echo "annotate.sh: name the folders" >&2; exit 2; }
 for top in "$@"; do
   [ -d "$top" ] || continue
-  while IFS= read -r -d '' run; do annotate "$(dirname "$run")"; done < <(find "$top" -name run.json -print0 | sort -z)
+  while IFS= read -r -d '' json; do annotate "$json"; done < <(
+    find "$top" \( -name run.json -o -name test.json \) -print0 | sort -z)
 done

@@ -49,7 +49,7 @@ def _saved(device, folder, item, report):
     (folder / "explain.log").write_text("".join(line + "\n" for line in explanations))
     (folder / "programs.log").write_text("".join(one.report() + "\n" for one in finished))
     path, line, _ = item.location
-    (folder / "run.json").write_text(json.dumps({
+    (folder / "test.json").write_text(json.dumps({
         "test": item.nodeid, "file": path, "line": (line or 0) + 1, "faults": device.faults,
         "programs": [{"command": one.command, "returncode": one.returncode} for one in finished],
         "version": device.program.version, "again": shlex.join(["pytest", item.nodeid]),

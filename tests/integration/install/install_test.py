@@ -64,7 +64,7 @@ class Installed(unittest.TestCase):
             *(f"include/verbena/{name}.hpp" for name in ("gtest", "gtest_command", "gtest_json")),
             "share/man/man1/verbena.1", "share/man/man1/verbenad.1", "share/verbena/tsan.supp",
             "share/bash-completion/completions/verbena",
-            *(f"share/verbena/{name}.schema.json" for name in ("commands", "events", "run", "status")),
+            *(f"share/verbena/{name}.schema.json" for name in ("commands", "events", "run", "status", "test")),
             *(f"share/verbena/ci/{name}.sh" for name in ("annotate", "export", "setup")),
             f"share/verbena/verbena_pytest-{wheel.version()}-py3-none-any.whl",
             "share/zsh/site-functions/_verbena", "share/fish/vendor_completions.d/verbena.fish"})

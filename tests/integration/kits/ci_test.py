@@ -68,7 +68,7 @@ class Case(KitCase):
     def kept(self, name, explained, **run):
         folder = self.folder / "verbena-artifacts" / name
         folder.mkdir(parents=True)
-        (folder / "run.json").write_text(json.dumps(run, indent=1))
+        (folder / ("test.json" if "test" in run else "run.json")).write_text(json.dumps(run, indent=1))
         (folder / "explain.log").write_text(explained)
 
 

@@ -21,6 +21,9 @@ import zipfile
 
 from kit_case import LIMIT, ROOT, KitCase, emulators_of
 
+sys.path.insert(1, str(ROOT / "tests/integration/emulator"))
+import json_schema  # noqa: E402
+
 PREFIX = None
 
 ONE_FAILS = '''
@@ -130,9 +133,6 @@ class Fixture(Case):
                 (tmp_path / "in").write_text("said")
                 with (tmp_path / "in").open() as said:
                     assert verbena.run(["cat"], stdin=said).stdout == "said"
-            ''')
-        self.assert_passed(self.pytest(), 7)
-        self.assertFalse([*self.folder.glob("verbena-*"), *self.outer.glob("run/private-*")])
                 assert verbena.run("cat", stdin="h\u00f6rt\\n").stdout == "h\u00f6rt\\n"
                 assert verbena.run(["wc", "-c"], stdin=b"\\xff" * 100_000).stdout == "100000\\n"
 
@@ -142,6 +142,9 @@ class Fixture(Case):
                         verbena.run(["true"], **options)
                     with pytest.raises(verbena_pytest.VerbenaError, match=r"verbena\.fault\(\)"):
                         verbena.pair("true", "true", **options)
+            ''')
+        self.assert_passed(self.pytest(), 7)
+        self.assertFalse([*self.folder.glob("verbena-*"), *self.outer.glob("run/private-*")])
 
     def test_pairs_and_rules(self):
         """The ports of rdma_cm are the emulator's own, so it does not matter on which ports other tests listen."""
@@ -285,7 +288,7 @@ class Failures(Case):
         self.assertIn("fault: --loss 1% --data --seed 11\n", done.stdout)
         explanation = re.search(r"^verbena: ibv_rc_pingpong\[\d+\]: ibv_reg_mr: .* ENOMEM.*\n", done.stdout, re.MULTILINE)[0]
         self.assertEqual({file.name for file in kept.iterdir()},
-                         {"capture.pcapng", "events.jsonl", "explain.log", "programs.log", "run.json", "status.json"})
+                         {"capture.pcapng", "events.jsonl", "explain.log", "programs.log", "status.json", "test.json"})
         self.assertEqual((kept / "explain.log").read_text(), explanation)
         self.assertIn("ibv_rc_pingpong localhost: exit code 1\n", (kept / "programs.log").read_text())
         self.assertEqual(json.loads((kept / "status.json").read_text())["devices"][0]["faults"][0]["seed"], 11)
@@ -293,10 +296,12 @@ class Failures(Case):
         self.assertEqual([event["kind"] for event in events], ["emulator_up", "fault_set", "opened", "closed"])
         self.assertEqual((kept / "capture.pcapng").read_bytes()[:4], b"\x0a\x0d\x0d\x0a")
         self.assertEqual(len({file.stat().st_mode for file in kept.iterdir()}), 1)
-        run = json.loads((kept / "run.json").read_text())
+        run = json.loads((kept / "test.json").read_text())
         self.assertEqual((run["test"], run["file"], run["line"], run["faults"]),
                          ("test_sample.py::test_it", "test_sample.py", 2, ["--loss 1% --data --seed 11"]))
         self.assertEqual(run["programs"], [{"command": "ibv_rc_pingpong localhost", "returncode": 1}])
+        schema = json.loads(pathlib.Path(PREFIX, "share/verbena/test.schema.json").read_text())
+        self.assertEqual(json_schema.wrong(run, schema), [])
 
     def test_of_fixtures_too(self):
         """Whether they fail at their beginning or at their end, and whether that is before our end or after it."""
@@ -328,14 +333,14 @@ class Failures(Case):
             """)
         done = self.pytest()
         self.assertRegex(done.stdout, r"\b1 failed, 2 passed, 4 errors\b", done.stdout + done.stderr)
-        names = {"capture.pcapng", "events.jsonl", "explain.log", "programs.log", "run.json", "status.json"}
+        names = {"capture.pcapng", "events.jsonl", "explain.log", "programs.log", "status.json", "test.json"}
         for test, program in (("begins", "echo begun: exit code 0"), ("ends", "exit 3: exit code 3"),
                               ("ends_after_it", "echo started; exec sleep 1000: exit code -15"), ("fails_twice", "")):
             kept = self.folder / f"verbena-artifacts/test_sample.py-test_{test}"
             self.assertIn(f"artifacts: {kept}\n", done.stdout)
             self.assertEqual({file.name for file in kept.iterdir()}, names, test)
             self.assertIn(program, (kept / "programs.log").read_text())
-            self.assertEqual(json.loads((kept / "run.json").read_text())["test"], f"test_sample.py::test_{test}")
+            self.assertEqual(json.loads((kept / "test.json").read_text())["test"], f"test_sample.py::test_{test}")
         self.assertIn(f"artifacts: {kept}, of the failure before\n", done.stdout)
         self.assertEqual(json.loads((kept / "status.json").read_text())["devices"][0]["faults"][0]["seed"], 7)
 
@@ -352,7 +357,7 @@ class Failures(Case):
             self.write(text, folder + "/test_it.py")
         done = self.pytest("--import-mode=importlib")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-        kept = [json.loads(run.read_text())["test"] for run in self.folder.glob("verbena-artifacts/*/run.json")]
+        kept = [json.loads(run.read_text())["test"] for run in self.folder.glob("verbena-artifacts/*/test.json")]
         self.assertEqual(len(set(kept)), 10, kept)
         self.assertIn("two/test_it.py::test_it[b/x]", kept)
 
@@ -372,7 +377,7 @@ class Failures(Case):
         done = self.pytest()
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         kept = {file.name for file in (self.folder / "elsewhere/test_sample.py-test_it").iterdir()}
-        self.assertEqual(kept, {"events.jsonl", "explain.log", "programs.log", "run.json", "status.json"})
+        self.assertEqual(kept, {"events.jsonl", "explain.log", "programs.log", "status.json", "test.json"})
 
 
 class InProcess(Case):
