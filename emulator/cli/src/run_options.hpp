@@ -26,7 +26,7 @@ struct RunOptions {
   std::string capture;
   std::string artifacts;
   std::vector<std::string> command;
-  std::vector<std::string> words;  // the whole command line behind `verbena`
+  std::vector<std::string> words;        // the whole command line behind `verbena`
   std::vector<std::string> environment;  // NAME=VALUE of our variables that change what happens
   // Seed of the faults, if there are any. It is chosen here if the user gave none.
   std::optional<std::uint64_t> seed;
