@@ -5,7 +5,8 @@
 //
 //   asked for --> offered to the reader --> given to the writer --> ended with either context
 //
-// A context that answers nothing leaves the other one on UDP. A context that answers nonsense ends
+// A context that answers nothing leaves the other one on UDP, whose UC queue pairs then send little
+// for a second. A context that answers nonsense ends
 // no ring but its own.
 #pragma once
 

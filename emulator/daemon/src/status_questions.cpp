@@ -94,7 +94,9 @@ void StatusQuestions::on_report(const Session& context, const Incoming& in) {
   Question& question = found->second;
   if (question.stream) {
     timers_.cancel(question.deadline);
-    return report ? question.stream->on_page(*report) : question.stream->on_silence();
+    return continue_stream(found->first, [&report](StatusStream& stream) {
+      report ? stream.on_page(*report) : stream.on_silence();
+    });
   }
   if (!report || question.awaited.erase(context.id) == 0) return;
   question.answers[context.id] = std::move(*report);
@@ -114,15 +116,16 @@ void StatusQuestions::begin_stream(Session::Id asker) {
   question.stream = std::make_unique<StatusStream>(
       static_cast<StatusStream::Host&>(*this), asker, ports,
       contexts_of(ports, std::move(question.answers)), std::move(question.writer));
-  go_on(asker);
+  continue_stream(asker, [](StatusStream& stream) { stream.go_on(); });
 }
 
 // If the answer cannot be put together, for lack of memory, the asker must not wait for its rest.
-void StatusQuestions::go_on(Session::Id asker) {
+void StatusQuestions::continue_stream(Session::Id asker,
+                                      const std::function<void(StatusStream&)>& step) {
   const auto found = questions_.find(asker);
   if (found == questions_.end() || !found->second.stream) return;
   try {
-    found->second.stream->go_on();
+    step(*found->second.stream);
   } catch (const std::exception& e) {
     if (Session* const session = clients_.find(asker)) {
       session->end({EIO, std::string("the answer about the state failed: ") + e.what()});
@@ -165,13 +168,15 @@ std::optional<std::uint32_t> StatusQuestions::ask_for_page(Session::Id context,
 void StatusQuestions::go_on_when_read(Session::Id asker) {
   Session* const session = clients_.find(asker);
   if (session == nullptr) return;
-  session->when_read([this, asker] { go_on(asker); });
+  session->when_read(
+      [this, asker] { continue_stream(asker, [](StatusStream& stream) { stream.go_on(); }); });
 }
 
 void StatusQuestions::await_page(Session::Id asker) {
   Question& question = questions_.at(asker);
-  question.deadline =
-      timers_.after(kDeadlineNs, [&stream = *question.stream] { stream.on_silence(); });
+  question.deadline = timers_.after(kDeadlineNs, [this, asker] {
+    continue_stream(asker, [](StatusStream& stream) { stream.on_silence(); });
+  });
 }
 
 void StatusQuestions::end_stream(Session::Id asker) { questions_.erase(asker); }
@@ -187,7 +192,7 @@ void StatusQuestions::on_client_gone(Session::Id gone) {
       if (question.awaited.erase(gone) != 0 && question.awaited.empty()) begin_stream(asker);
     } else if (question.stream->awaits_context(gone)) {
       timers_.cancel(question.deadline);
-      question.stream->on_silence();
+      continue_stream(asker, [](StatusStream& stream) { stream.on_silence(); });
     }
   }
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -67,7 +68,7 @@ class StatusQuestions final : private StatusStream::Host {
   std::optional<std::uint32_t> ask_for_page(Session::Id context,
                                             const control::StatusRequest& request) override;
   void go_on_when_read(Session::Id asker) override;
-  void go_on(Session::Id asker);
+  void continue_stream(Session::Id asker, const std::function<void(StatusStream&)>& step);
   void await_page(Session::Id asker) override;
   void end_stream(Session::Id asker) override;
 
