@@ -19,7 +19,12 @@ bool SharedReceives::add(queue::SharedReceive& shared) {
     const auto index = slot.numbers.take();
     if (!index) continue;
     shared.number = Qpn::from(slot.number, *index).value();
-    all_.emplace(shared.number, &shared);
+    try {
+      all_.emplace(shared.number, &shared);
+    } catch (...) {
+      slot.numbers.give_back(*index);
+      throw;
+    }
     return true;
   }
   return false;

@@ -16,11 +16,14 @@ void Multicast::join(Qpn member, const Gid& mgid, std::uint16_t mlid) {
     // The membership is noted before the daemon sends the first packet.
     memberships_.push_back({mgid, member});
   }
-  const auto done =
-      context_.ask<control::Ack>(control::AttachMulticast{mgid, mlid, member.value()});
-  if (done) return;
-  erase(member, mgid);
-  refuse(done.error().code, "ibv_attach_mcast: %s", done.error().text.c_str());
+  try {
+    const auto done =
+        context_.ask<control::Ack>(control::AttachMulticast{mgid, mlid, member.value()});
+    if (!done) refuse(done.error().code, "ibv_attach_mcast: %s", done.error().text.c_str());
+  } catch (...) {
+    erase(member, mgid);
+    throw;
+  }
 }
 
 void Multicast::leave(Qpn member, const Gid& mgid, std::uint16_t mlid) {

@@ -75,11 +75,16 @@ Qp* XrcReceivers::adopt(std::unique_ptr<Qp> receiver, Xrcd& xrcd, void* user) {
   receiver->receiver = std::make_unique<ReceiverHandles>();
   receiver->receiver->domain = xrcd.number;
   const std::lock_guard guard(lock_);
-  Qp* handle = make_handle(*receiver, xrcd, user);
-  if (xrcd.inode != 0) context_.shared_domains().keep(xrcd.number);
-  receivers_.emplace(receiver->pair->number().value(), receiver.get());
-  (void)receiver.release();
-  return handle;
+  const auto place = receivers_.emplace(receiver->pair->number().value(), receiver.get()).first;
+  try {
+    Qp* handle = make_handle(*receiver, xrcd, user);
+    if (xrcd.inode != 0) context_.shared_domains().keep(xrcd.number);
+    (void)receiver.release();
+    return handle;
+  } catch (...) {
+    receivers_.erase(place);
+    throw;
+  }
 }
 
 Qp* XrcReceivers::make_handle(Qp& receiver, Xrcd& xrcd, void* user) {

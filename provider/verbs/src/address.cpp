@@ -102,6 +102,7 @@ int attach_mcast(ibv_qp* q, const ibv_gid* gid, std::uint16_t lid) noexcept {
     const std::lock_guard one_by_one(qp.multicast.lock);
     std::vector<Membership>& groups = qp.multicast.groups;
     if (std::find(groups.begin(), groups.end(), wanted) != groups.end()) return;
+    groups.reserve(groups.size() + 1);  // what was joined is noted
     if (!is_member(groups, mgid)) qp.context.multicast().join(qp.pair->number(), mgid, lid);
     groups.push_back(wanted);
   });

@@ -150,7 +150,12 @@ ibv_srq* create_srq_ex(ibv_context* c, ibv_srq_init_attr_ex* attr) noexcept {
       context.engines().choose(nullptr, parts.cq, false);
     }
     if (parts.xrcd != nullptr) add_to_domain(*srq, *parts.xrcd);
-    fill_public(*srq, c, attr->srq_context, attr->pd);
+    try {
+      fill_public(*srq, c, attr->srq_context, attr->pd);
+    } catch (...) {
+      if (parts.xrcd != nullptr) context.device().remove_shared(srq->shared);
+      throw;
+    }
     return &srq.release()->abi.srq;
   });
 }
