@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "verbena/control/user_lines.hpp"
+#include "verbena/link/clock.hpp"
 #include "verbena/report/explain.hpp"
 #include "verbena/report/setting.hpp"
 
@@ -51,7 +52,7 @@ void RingRequests::seek(Qpn number) noexcept {
 void RingRequests::seek(const link::Peer& peer) noexcept {
   if (choice_ == LinkChoice::kUdp || peer.slot == 0) return;
   if (peers_->carrier_to(peer) != link::Carrier::kUdp) return;
-  if (!asked_.must_ask(peer)) return;
+  if (!asked_.must_ask(peer, link::monotonic_now_ns())) return;
   client_.tell(control::RingRequest{peer.address, peer.slot, peers_->address_of(peer.source)});
 }
 

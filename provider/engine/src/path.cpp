@@ -5,7 +5,6 @@
 
 #include "verbena/engine/engine.hpp"
 #include "verbena/link/shared_ring.hpp"
-#include "verbena/progress/times.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -34,7 +33,7 @@ class Engine::Path final : public wire::Path {
   Packing packing() noexcept override { return engine_.links_.peers().packing(peer_); }
   Room room(TimeNs now) noexcept override {
     const Room room = engine_.links_.peers().room(peer_, now);
-    return room == Room::kUnknown && awaits_ring(now) ? Room::kNone : room;
+    return room == Room::kUnknown && awaits_ring(now) ? Room::kSoon : room;
   }
   std::optional<Reading> reading() noexcept override {
     return engine_.links_.peers().reading(peer_);
@@ -59,15 +58,14 @@ class Engine::Path final : public wire::Path {
   // A socket holds little of what a quick sender sends until its peer has accepted a ring. The rest
   // would be lost.
   bool awaits_ring(TimeNs now) {
-    if (!is_local() || !engine_.host_.may_get_ring(peer_)) return false;
-    if (awaited_since_ == 0) awaited_since_ = now;
-    return now < awaited_since_ + times::kRingAwaited;
+    may_get_ring_ = may_get_ring_ && is_local() && engine_.host_.may_get_ring(peer_, now);
+    return may_get_ring_;
   }
 
   Engine& engine_;
   const Qpn qpn_;
   const link::Peer peer_;
-  TimeNs awaited_since_ = 0;
+  bool may_get_ring_ = true;
 };
 
 void Engine::send(wire::TxBatch& batch, Qpn flow) noexcept { links_.send(batch, flow); }

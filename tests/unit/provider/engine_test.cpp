@@ -12,7 +12,6 @@
 #include "noting_host.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbena/link/slot_group.hpp"
-#include "verbena/progress/times.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -237,15 +236,15 @@ TEST_F(EngineTest, APathIsRenewedWhenRingsComeAndGo) {
 }
 
 // What is sent by UDP while the peer cannot accept its ring yet may be lost.
-TEST_F(EngineTest, APathHasNoRoomWhileItsRingMayStillCome) {
+TEST_F(EngineTest, APathKnowsThatItsRingMayStillCome) {
   using Room = wire::Path::Room;
   left.notes.awaits_ring = true;
   const auto path = left.engine.path_to({.address = right.address}, right.qp->number());
   const auto far = left.engine.path_to({.address = IpAddress::v4(0x0a000001)}, right.qp->number());
-  EXPECT_EQ(path->room(1), Room::kNone);
+  EXPECT_EQ(path->room(1), Room::kSoon);
   EXPECT_EQ(far->room(1), Room::kUnknown);
-  EXPECT_EQ(path->room(times::kRingAwaited), Room::kNone);
-  EXPECT_EQ(path->room(1 + times::kRingAwaited), Room::kUnknown);
+  left.notes.awaits_ring = false;
+  EXPECT_EQ(path->room(2), Room::kUnknown);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct NotingHost final : EngineHost {
     new_peer = peer;
     ++new_peers;
   }
-  bool may_get_ring(const link::Peer&) noexcept override { return awaits_ring; }
+  bool may_get_ring(const link::Peer&, TimeNs) noexcept override { return awaits_ring; }
   void ask_about(const IpAddress&, Qpn) noexcept override { ++questions; }
   bool is_own(const IpAddress&) const noexcept override { return false; }
   int daemon_fd() const noexcept override { return -1; }

@@ -210,6 +210,20 @@ TEST_F(PacingTest, CountsForNothingWhereThePathTells) {
   EXPECT_EQ(pacing_.waits_until(), now_ + Pacing::kRoomInterval);
 }
 
+// While a ring may come, no more goes by UDP than a socket holds, however long that takes.
+TEST_F(PacingTest, SendsLittleWhileARingMayCome) {
+  for (int round = 0; round < 3; ++round) {
+    pacing_.take_notice(Pacing::Room::kSoon, now_);
+    EXPECT_EQ(send_all_that_may(), round == 0 ? 16u : 0u);
+    EXPECT_EQ(pacing_.waits_until(), now_ + Pacing::kRingInterval);
+    now_ += 100'000'000;
+  }
+  pacing_.take_notice(Pacing::Room::kSome, now_);
+  EXPECT_TRUE(pacing_.may_send(64, kMtu, now_));
+  pacing_.take_notice(Pacing::Room::kSoon, now_);
+  EXPECT_EQ(send_all_that_may(), 16u);
+}
+
 TEST(AckRequestsTest, OneInAnInterval) {
   AckRequests requests;
   EXPECT_FALSE(requests.is_due(1, 3));

@@ -24,6 +24,7 @@ class Path {
     kUnknown,  // the path cannot tell
     kSome,     // enough for a batch at least
     kNone,     // until the peer reads, which it probably will
+    kSoon,     // a ring may come soon; until then there is what a socket holds
   };
   // How much was given to the path, and how much of it the peer has taken, in the same unit.
   struct Reading {

@@ -11,18 +11,23 @@
 #include <cstdint>
 #include <mutex>
 
+#include "verbena/base/types.hpp"
 #include "verbena/link/peer_link.hpp"
+#include "verbena/progress/times.hpp"
 
 namespace verbena::provider {
 
 class AskedPeers {
  public:
   // Returns whether this queue pair is one that asks.
-  bool must_ask(const link::Peer& peer) {
+  bool must_ask(const link::Peer& peer, TimeNs now) {
     const std::lock_guard guard(lock_);
     Entry& entry = entry_of(peer);
     if (!(entry.peer == peer)) entry = {peer};
-    return std::has_single_bit(++entry.times);
+    if (!std::has_single_bit(++entry.times)) return false;
+    if (entry.times == 1 || entry.is_refused) entry.since = now;
+    entry.is_refused = false;
+    return true;
   }
   // The emulator has answered that there will be no ring for now.
   void note_refusal(const link::Peer& peer) {
@@ -30,11 +35,13 @@ class AskedPeers {
     Entry& entry = entry_of(peer);
     if (entry.peer == peer) entry.is_refused = true;
   }
-  // Returns whether a request for a ring to this peer has no answer yet.
-  bool is_waiting(const link::Peer& peer) {
+  // Returns whether a request for a ring to this peer may still be answered. A peer that has ended,
+  // or cannot accept a ring, lets nobody know.
+  bool is_waiting(const link::Peer& peer, TimeNs now) {
     const std::lock_guard guard(lock_);
     const Entry& entry = entry_of(peer);
-    return entry.peer == peer && entry.times != 0 && !entry.is_refused;
+    const bool has_asked = entry.peer == peer && entry.times != 0 && !entry.is_refused;
+    return has_asked && now < entry.since + times::kRingAwaited;
   }
   // The ring is there, or the peer is gone: the next queue pair asks again.
   void forget(const link::Peer& peer) {
@@ -49,6 +56,7 @@ class AskedPeers {
     link::Peer peer;
     std::uint32_t times = 0;
     bool is_refused = false;
+    TimeNs since = 0;  // of the first request that has no answer
   };
   Entry& entry_of(const link::Peer& peer) {
     return entries_[(peer.slot + peer.address.bytes.back()) % entries_.size()];

@@ -81,8 +81,8 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   void on_proxies_released(Qpn receiver) noexcept override;
   void on_occurrence(const queue::Occurrence& what) noexcept override { journal_.note(what); }
   void on_new_peer(const link::Peer& peer) noexcept override { rings_.seek(peer); }
-  bool may_get_ring(const link::Peer& peer) noexcept override {
-    return rings_.is_waiting_for(peer);
+  bool may_get_ring(const link::Peer& peer, TimeNs now) noexcept override {
+    return rings_.is_waiting_for(peer, now);
   }
   void ask_about(const IpAddress& address, Qpn qp) noexcept override;
   bool is_own(const IpAddress& address) const noexcept override {

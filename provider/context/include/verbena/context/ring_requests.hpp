@@ -32,8 +32,10 @@ class RingRequests {
   void seek(const link::Peer& peer) noexcept;
   // Asks for a ring to another engine of this port, given by one of its queue pair numbers.
   void seek(Qpn number) noexcept;
-  // Returns whether the emulator has not answered yet whether there will be a ring to this peer.
-  bool is_waiting_for(const link::Peer& peer) noexcept { return asked_.is_waiting(peer); }
+  // Returns whether the emulator may still answer whether there will be a ring to this peer.
+  bool is_waiting_for(const link::Peer& peer, TimeNs now) noexcept {
+    return asked_.is_waiting(peer, now);
+  }
 
   void on_inbound(const control::RingInbound& offer, DaemonClient::Descriptors& fds);
   void on_outbound(const control::RingOutbound& given, DaemonClient::Descriptors& fds);

@@ -21,8 +21,9 @@ class EngineHost {
   virtual void on_occurrence(const queue::Occurrence& what) noexcept = 0;
   // A queue pair posts to this peer for the first time, so a shared ring would be of use.
   virtual void on_new_peer(const link::Peer& peer) noexcept = 0;
-  // Returns whether a ring to this peer was asked for and nobody has answered yet.
-  virtual bool may_get_ring(const link::Peer& peer) noexcept = 0;
+  // Returns whether a ring to this peer was asked for a short while ago and nobody has answered
+  // yet.
+  virtual bool may_get_ring(const link::Peer& peer, TimeNs now) noexcept = 0;
   // The peer's queue pair does not answer. Asks what has become of it; see Engine::reports().
   virtual void ask_about(const IpAddress& address, Qpn qp) noexcept = 0;
   // Returns whether the port has this address.

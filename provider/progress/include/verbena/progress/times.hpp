@@ -23,7 +23,7 @@
 //   4 ms    | a blocked reader          | on a single processor: the first spin in a row
 //   100 ms  | the progress thread       | looks in any case while polls keep it asleep
 //   200 ms  | the progress thread       | looks whether the program's threads have all ended
-//   1 s     | a UC queue pair           | does not send yet: a ring that was asked for may come
+//   1 s     | a UC queue pair           | sends little: the ring that was asked for may come
 #pragma once
 
 #include <cstdint>
