@@ -309,7 +309,8 @@ int Puppet::bind(const Words& words) {
   wr.wr_id = 5;
   wr.opcode = IBV_WR_BIND_MW;
   wr.bind_mw.mw = window;
-  wr.bind_mw.rkey = window->rkey + static_cast<std::uint32_t>(words.number("more", 1));
+  wr.bind_mw.rkey =
+      ibv_inc_rkey(window->rkey) + static_cast<std::uint32_t>(words.number("more", 0));
   wr.bind_mw.bind_info = {mr_, reinterpret_cast<std::uintptr_t>(memory_), 64,
                           IBV_ACCESS_REMOTE_WRITE};
   ibv_send_wr* bad = nullptr;
