@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-LIMIT = 90
+LIMIT = 30
 BIN = None  # the folder of the programs
 
 
