@@ -6,8 +6,7 @@
 //   asked for --> offered to the reader --> given to the writer --> ended with either context
 //
 // A context that answers nothing leaves the other one on UDP, whose UC queue pairs then send little
-// for a second. A context that answers nonsense ends
-// no ring but its own.
+// for a second. A context that answers nonsense ends no ring but its own.
 #pragma once
 
 #include <compare>
