@@ -59,11 +59,11 @@ class Kept(RunCase):
         self.nothing_is_left()
 
     def test_the_environment_is_repeated(self):
-        words = ["sh", "-c", 'echo "$VERBENA_LINK $VERBENA_FAIL"; exit 3']
-        done = self.private("--artifacts", self.kept, "--", *words, env=self.env | {"VERBENA_LINK": "udp",
-                                                                             "VERBENA_FAIL": "ibv_reg_mr=EIO"})
+        words = ["sh", "-c", 'echo "$VERBENA_LINK $VERBENA_FAIL $VERBENA_ENGINES $VERBENA_ROLE"; exit 3']
+        ours = {"VERBENA_LINK": "udp", "VERBENA_FAIL": "ibv_reg_mr=EIO", "VERBENA_ENGINES": "2", "VERBENA_ROLE": "one"}
+        done = self.private("--artifacts", self.kept, "--", *words, env=self.env | ours)
         repeat = self.run_json()["repeat"]
-        self.assertEqual((done.returncode, done.stdout), (3, "udp ibv_reg_mr=EIO\n"))
+        self.assertEqual((done.returncode, done.stdout), (3, "udp ibv_reg_mr=EIO 2 one\n"))
         again = subprocess.run(["sh", "-c", repeat.replace(" verbena ", ' "$VERBENA" ')], env=self.env, text=True,
                                capture_output=True, check=False)
         self.assertEqual((again.returncode, again.stdout), (3, done.stdout), again.stderr)

@@ -107,6 +107,10 @@ std::vector<Row> queue_pair_rows() {
        [](Case& c) {
          return create(c, [](Case& k, auto& a) { a.qp_type = static_cast<ibv_qp_type>(0); });
        }},
+      {"ibv_create_qp", "raw packets", EOPNOTSUPP, "(IBV_QPT_RAW_PACKET) is not offered",
+       [](Case& c) { return create(c, [](Case& k, auto& a) { a.qp_type = IBV_QPT_RAW_PACKET; }); }},
+      {"ibv_create_qp", "a vendor's type", EOPNOTSUPP, "a vendor's own, as DC or SRD",
+       [](Case& c) { return create(c, [](Case& k, auto& a) { a.qp_type = IBV_QPT_DRIVER; }); }},
       {"ibv_create_qp", "unknown type", EOPNOTSUPP, "qp_type = 77",
        [](Case& c) {
          return create(c, [](Case& k, auto& a) { a.qp_type = static_cast<ibv_qp_type>(77); });
