@@ -34,7 +34,8 @@ void tell_of_dropped(const std::string& path, const Settings& file, const Settin
 void DeviceOptions::add_to(CLI::App& command) {
   command
       .add_option("--roce", roce, "Make a RoCEv2 device at this address of the host (repeatable)")
-      ->type_name("ADDRESS");
+      ->type_name("ADDRESS")
+      ->allow_extra_args(false);
   command
       .add_option("--fabric", fabric,
                   "Subnet of the InfiniBand ports, as 10.1.0.0/24; LIDs are its host parts")
@@ -42,7 +43,8 @@ void DeviceOptions::add_to(CLI::App& command) {
   command
       .add_option("--device", devices,
                   "Name of a device (repeatable); RoCE devices get the first names")
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->allow_extra_args(false);
   command.add_option("--config", config, "Read settings from this TOML file")->type_name("FILE");
   command.add_option("--log-level", log_level, "trace, debug, info, warn, error or off")
       ->type_name("LEVEL");

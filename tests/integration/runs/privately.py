@@ -22,6 +22,16 @@ class Private(RunCase):
             self.assertEqual(done.returncode, code, (words, done.stderr))
         self.nothing_is_left()
 
+    def test_an_option_that_may_come_several_times_takes_one_word(self):
+        """The program needs no -- behind it."""
+        for words in (["--device", "a"], ["--roce", "127.0.0.1"], ["--device", "a", "--device", "b"]):
+            done = self.private(*words, "sh", "-c", "exit 8")
+            self.assertEqual((done.returncode, done.stderr), (8, ""), words)
+        done = self.verbena("up", "--private", "x", "--device", "a", "b")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("verbena: The following argument was not expected: b", done.stderr)
+        self.nothing_is_left()
+
     def test_streams_are_the_programs(self):
         sent = os.urandom(1 << 20)
         done = subprocess.run([self.exe, "run", "--private", "--", "sh", "-c", "cat; echo to stderr >&2"], input=sent,
