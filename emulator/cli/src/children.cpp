@@ -93,18 +93,21 @@ void Children::take_signals(bool is_early) {
   while (::read(signal_fd_.get(), &info, sizeof info) == sizeof info) {
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGCHLD) continue;
+    // The kernel tells of a terminal that was hung up only the leader of its session.
+    const bool has_group_got_it = info.ssi_code == SI_KERNEL && signal != SIGHUP;
     if (is_early) {
       early_.push_back(signal);
-    } else if (info.ssi_code != SI_KERNEL) {
-      hand_on(signal);
+    } else {
+      hand_on(signal, has_group_got_it ? Except::kOurGroup : Except::kNobody);
     }
   }
 }
 
 // Once the first program has ended, the processes that it left behind get the signals.
-void Children::hand_on(int signal) const {
+void Children::hand_on(int signal, Except except) const {
   const bool is_for_first = signals_ == Signals::kToFirst && !exit_code_of(first_);
-  if (!is_for_first) return signal_all(signal);
+  if (!is_for_first) return signal_all(signal, except);
+  if (except == Except::kOurGroup && ::getpgid(first_) == ::getpgrp()) return;
   ::kill(first_, signal);
 }
 
@@ -138,7 +141,7 @@ std::vector<Process> Children::living() const {
 
 // Looks again for processes that were started meanwhile. The number of looks is limited, because a
 // process may start others without end.
-void Children::signal_all(int signal) const {
+void Children::signal_all(int signal, Except except) const {
   constexpr int kLooksMost = 10;
   std::set<std::pair<pid_t, std::uint64_t>> told;
   bool has_news = true;
@@ -146,6 +149,7 @@ void Children::signal_all(int signal) const {
     has_news = false;
     for (const Process& process : living()) {
       if (!told.emplace(process.pid, process.started).second) continue;
+      if (except == Except::kOurGroup && ::getpgid(process.pid) == ::getpgrp()) continue;
       send_signal(process, signal);
       has_news = true;
     }

@@ -5,8 +5,8 @@
 //
 // Signals that users send to `verbena run` are meant for the programs. They are held back from the
 // construction on and handed on in wait(); those that come early reach the first program when it
-// starts. Signals of the terminal (Ctrl-C) reach the whole group by themselves and are not handed
-// on.
+// starts. Signals of the terminal (Ctrl-C) reach the whole group by themselves and are handed on
+// only to those that have left it.
 //
 // One object in a process without threads.
 #pragma once
@@ -58,12 +58,13 @@ class Children {
   // Returns true if a program lives, or a process that one has started.
   bool are_left() const { return are_left_; }
   std::vector<Process> living() const;
-  void signal_all(int signal) const;
+  enum class Except : std::uint8_t { kNobody, kOurGroup };
+  void signal_all(int signal, Except except = Except::kNobody) const;
 
  private:
   void become_parent();
   void reap();
-  void hand_on(int signal) const;
+  void hand_on(int signal, Except except) const;
   // Reads the signals that wait for us. With `is_early` it also keeps those of the terminal.
   void take_signals(bool is_early);
   [[noreturn]] void become(const std::vector<std::string>& command, const Stdio& stdio) const;

@@ -86,6 +86,45 @@ class Signals(RunCase):
         self.assertEqual(self.finish(run).returncode, 3)
         self.nothing_is_left()
 
+    def in_a_terminal_of_its_own(self, *words):
+        """Starts the run as the leader of a terminal's session. Returns its number, the terminal and its lines."""
+        run, terminal = pty.fork()
+        if run == 0:
+            os.execvpe(self.exe, [self.exe, "run", *words], self.env)
+        screen = os.fdopen(os.dup(terminal), errors="replace", newline="\n")
+        self.addCleanup(screen.close)
+        return run, terminal, screen
+
+    def ended(self, run):
+        """Returns the exit code of a run, which has to end."""
+        self.until(lambda: not self.lives(run), "the run has not ended", LIMIT)
+        return os.waitstatus_to_exitcode(os.waitpid(run, 0)[1])
+
+    def test_an_interrupt_reaches_what_has_left_the_group(self):
+        """What a program has left behind in a session of its own, and a first program that is not in the foreground."""
+        behind = ["sh", "-c", "setsid -f sleep 1000; sleep 0.1; exit 3"]
+        for words, until, code in ((behind, "waiting for what it started: sleep", 3),
+                                   (["timeout", "1000", "sh", "-c", "echo waiting; exec sleep 1000"], "waiting", 128 + 2)):
+            run, terminal, screen = self.in_a_terminal_of_its_own("--private", "--", *words)
+            self.addCleanup(os.close, terminal)
+            while until not in screen.readline():
+                pass
+            os.write(terminal, b"\x03")
+            self.assertEqual(self.ended(run), code)
+            self.nothing_is_left()
+
+    def test_a_terminal_that_is_hung_up(self):
+        """As when a connection of ssh ends: nothing is left."""
+        for words in (["--private", "--"], ["--private", "--timeout", "1000", "--"],
+                      ["--private", "--artifacts", self.home + "/kept", "--"]):
+            run, terminal, screen = self.in_a_terminal_of_its_own(*words, "sh", "-c", "echo $$; exec sleep 1000")
+            program = int(screen.readline())
+            screen.close()
+            os.close(terminal)
+            self.assertEqual(self.ended(run), 128 + signal.SIGHUP)
+            self.assertFalse(self.lives(program))
+            self.nothing_is_left()
+
     def test_in_a_terminal(self):
         """The program is in the foreground, Ctrl-C reaches it once, and a shell can stop and continue it."""
         reader = self.script("reader.py", READER)
