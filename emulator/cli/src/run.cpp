@@ -38,13 +38,14 @@ struct RunWords {
 };
 
 // Makes the emulator stay while the process that we become lives. If the kernel cannot watch a
-// process, or a container engine forbids it (EPERM from a seccomp filter that does not know the
-// call), an inherited connection does the same.
+// process, a container engine forbids it (EPERM from a seccomp filter that does not know the call),
+// or the emulator runs in a container from which it does not see our process (EINVAL: it has number
+// 0 there), an inherited connection does the same.
 Outcome<Done> hold(Emulator& emulator) {
   const auto held = emulator.channel.call<control::Ack>(control::Hold{});
   if (held) return Done{};
   const int code = held.error().code;
-  if (code != ENOSYS && code != EPERM) return Failure<Error>{held.error()};
+  if (code != ENOSYS && code != EPERM && code != EINVAL) return Failure<Error>{held.error()};
   const int kept = ::dup(emulator.channel.fd());  // without close-on-exec
   if (kept < 0) return fail(errno, "no descriptor left");
   return Done{};

@@ -128,6 +128,18 @@ class Run(Case):
         self.assertEqual(process.returncode, 0)
 
 
+class Siblings(Case):
+    """Containers share a runtime directory. The emulator runs in one and does not see the processes of the others."""
+
+    def test_a_program(self):
+        options = self.own_emulator()
+        self.start(self.verbena, "up", "--foreground", *options)
+        until(lambda: self.device.control("status").returncode == 0)
+        code, text = self.run_to_end(self.verbena, "run", *options, "--", "ibv_devinfo", "-d", "verbena0")
+        self.assertEqual(code, 0, text)
+        self.assertIn("PORT_ACTIVE", text)
+
+
 class Program(Case):
     """It has the devices of an emulator outside, as `verbena cdi` gives them."""
 
