@@ -94,15 +94,26 @@ void print_zsh(const CLI::App& app) {
       "if [[ $funcstack[1] == _verbena ]]; then _verbena; else compdef _verbena verbena; fi\n");
 }
 
+// Returns the text between single quotes of fish, in which nothing is expanded.
+std::string quoted_for_fish(const std::string& text) {
+  std::string quoted = "'";
+  for (const char letter : text) {
+    if (letter == '\'' || letter == '\\') quoted += '\\';
+    quoted += letter;
+  }
+  return quoted + "'";
+}
+
 void print_fish(const CLI::App& app) {
   for (const CLI::App* command : commands_of(app)) {
     const std::string name = command->get_name();
-    std::printf("complete -c verbena -n __fish_use_subcommand -f -a %s -d \"%s\"\n", name.c_str(),
-                first_line(command->get_description()).c_str());
+    std::printf("complete -c verbena -n __fish_use_subcommand -f -a %s -d %s\n", name.c_str(),
+                quoted_for_fish(first_line(command->get_description())).c_str());
     for (const CLI::Option* option : command->get_options()) {
       for (const std::string& word : option->get_lnames()) {
-        std::printf("complete -c verbena -n '__fish_seen_subcommand_from %s' -l %s -d \"%s\"\n",
-                    name.c_str(), word.c_str(), first_line(option->get_description()).c_str());
+        std::printf("complete -c verbena -n '__fish_seen_subcommand_from %s' -l %s -d %s\n",
+                    name.c_str(), word.c_str(),
+                    quoted_for_fish(first_line(option->get_description())).c_str());
       }
     }
   }

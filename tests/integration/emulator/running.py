@@ -149,8 +149,26 @@ class Words(EmulatorCase):
              'echo "${COMPREPLY[@]}"'], text=True, capture_output=True)
         self.assertEqual(asked.stdout, "status\n", asked.stderr)
         self.assertIn("compdef verbena", self.verbena("completion", "zsh").stdout)
-        self.assertIn("complete -c verbena", self.verbena("completion", "fish").stdout)
         self.assertEqual(self.verbena("completion", "tcsh").returncode, 2)
+
+    def test_completion_of_fish(self):
+        """fish takes the script, runs nothing of it, and offers what begins like the word."""
+        script = self.verbena("completion", "fish").stdout
+        ask = subprocess.run(["fish", "--no-config", "-c", 'source; complete -C"verbena e"; complete -C"verbena capture --b"'],
+                             input=script, env={**self.env, "HOME": self.home}, text=True, capture_output=True)
+        self.assertEqual(ask.stderr, "")
+        self.assertEqual(ask.stdout.splitlines(), [
+            'env\tPrint the variables to export for a shell: eval "$(verbena env)"',
+            "event\tRaise an asynchronous event in the programs that have a device open.",
+            "events\tShow what has happened: programs, connections, errors, time-outs, faults, ports.",
+            "--both-ends\tRecord a packet from one program to another twice: as sent and as received"])
+
+    def test_completion_of_zsh(self):
+        script = pathlib.Path(self.home, "_verbena")
+        script.write_text(self.verbena("completion", "zsh").stdout)
+        done = subprocess.run(["zsh", "-f", "-c", f"autoload -Uz compinit && compinit -D && source {script} && echo $_comps[verbena]"],
+                              env={**self.env, "HOME": self.home}, text=True, capture_output=True)
+        self.assertEqual((done.stdout, done.stderr), ("_verbena\n", ""))
 
     def test_doctor_finds_what_is_missing(self):
         os.remove(self.home + "/lib/libverbena-preload.so")
@@ -273,6 +291,8 @@ class Words(EmulatorCase):
             second = self.verbena("capture", path)
             self.assertEqual((second.returncode, second.stderr), (1, "verbena: a capture runs already\n"))
             self.assertGreater(os.path.getsize(path), 0, "it left the file alone")
+            self.assertEqual(self.verbena("capture", self.home + "/y.pcapng").returncode, 1)
+            self.assertFalse(os.path.exists(self.home + "/y.pcapng"))
             with cc.Client(self.dir).open_device() as late:
                 self.assertEqual(len(late.fds), 3, "its ring comes with the device")
             program.send_signal(signal.SIGINT)
