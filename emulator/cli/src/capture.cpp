@@ -61,13 +61,20 @@ bool is_named_pipe(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
+struct OpenedFile {
+  control::UniqueFd fd;
+  bool is_new = false;
+};
+
 // Opens the file, and waits for the reader of a named pipe. Returns none, with errno, if the file
 // cannot be opened, or a signal has asked for the end.
-control::UniqueFd open_file(const std::string& path, int signals) {
+OpenedFile open_file(const std::string& path, int signals) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK;
   for (bool has_told = false;;) {
-    control::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600));
-    if (file) (void)::fcntl(file.get(), F_SETFL, 0);
-    if (file || errno != ENXIO || !is_named_pipe(path)) return file;
+    OpenedFile file{control::UniqueFd(::open(path.c_str(), kFlags | O_EXCL, 0600)), true};
+    if (!file.fd) file = {control::UniqueFd(::open(path.c_str(), kFlags, 0600)), false};
+    if (file.fd) (void)::fcntl(file.fd.get(), F_SETFL, 0);
+    if (file.fd || errno != ENXIO || !is_named_pipe(path)) return file;
     if (!std::exchange(has_told, true)) {
       (void)complain("nobody reads " + path + " yet; the capture begins when somebody does");
     }
@@ -243,16 +250,19 @@ int capture(const CaptureOptions& options, Context& context) {
     return complain("a capture is nothing for a terminal: name a file, or a program that reads it");
   }
   control::UniqueFd signals = signals_that_end();
-  const control::UniqueFd file =
-      to_stdout ? control::UniqueFd(::dup(STDOUT_FILENO)) : open_file(options.file, signals.get());
-  if (!file) return complain("cannot write " + options.file + ": " + std::strerror(errno));
-  CaptureRun run(emulator->channel, std::move(signals), file.get(),
+  const OpenedFile file = to_stdout ? OpenedFile{control::UniqueFd(::dup(STDOUT_FILENO))}
+                                    : open_file(options.file, signals.get());
+  if (!file.fd) return complain("cannot write " + options.file + ": " + std::strerror(errno));
+  CaptureRun run(emulator->channel, std::move(signals), file.fd.get(),
                  to_stdout ? "the standard output" : options.file);
   const auto begun = run.begin(options);
-  if (!begun) return complain(begun.error().text);
+  if (!begun) {
+    if (file.is_new) ::unlink(options.file.c_str());
+    return complain(begun.error().text);
+  }
   // Truncates the file only now: if the capture fails to start, the file keeps its content. A pipe
   // has no length.
-  if (!to_stdout) (void)!::ftruncate(file.get(), 0);
+  if (!to_stdout) (void)!::ftruncate(file.fd.get(), 0);
   std::fprintf(stderr, "capturing to %s; end it with Ctrl-C\n", options.file.c_str());
   return run.run(context);
 }
