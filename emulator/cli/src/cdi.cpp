@@ -21,6 +21,7 @@
 #include "emulator.hpp"
 #include "parts.hpp"
 #include "private_emulator.hpp"
+#include "verbena/control/printable.hpp"
 
 namespace verbena::cli {
 namespace {
@@ -105,7 +106,15 @@ int print_specification(const PrivateOption& chosen, const std::string& file) {
     return complain(parts->preload() + ": " + std::strerror(errno) +
                     "; install Verbena again, or see `verbena doctor`");
   }
-  const std::string text = specification(*parts, *emulator, chosen.runtime_dir()).dump(2) + "\n";
+  const std::string runtime_dir = chosen.runtime_dir();
+  std::string text;
+  try {
+    text = specification(*parts, *emulator, runtime_dir).dump(2) + "\n";
+  } catch (const json::type_error&) {
+    return complain(
+        "JSON, and so a specification, cannot hold a path that is not UTF-8: one of " +
+        control::printable(parts->bin_dir + ", " + parts->lib_dir + ", " + runtime_dir));
+  }
   if (!file.empty()) return write_whole(file, text);
   std::fputs(text.c_str(), stdout);
   return kOk;

@@ -28,7 +28,7 @@ class Cdi(unittest.TestCase):
 
     def cdi(self, *words, **variables):
         return subprocess.run([self.device.verbena, "cdi", *words], env={**self.device.environment, **variables}, text=True,
-                              capture_output=True, timeout=LIMIT, check=False)
+                              capture_output=True, timeout=LIMIT, check=False, errors="surrogateescape")
 
     def specification(self, *words):
         done = self.cdi(*words)
@@ -99,6 +99,15 @@ class Cdi(unittest.TestCase):
         done = self.cdi("--private", "none")
         self.assertEqual((done.returncode, done.stderr), (1, "verbena: no private emulator none is running; start one with: "
                                                              "verbena up --private none\n"))
+
+    def test_a_path_that_json_cannot_hold(self):
+        folder = os.fsencode(self.folder) + b"/\xff"
+        os.rename(self.device.environment["VERBENA_RUNTIME_DIR"], folder)
+        done = self.cdi(VERBENA_RUNTIME_DIR=os.fsdecode(folder))
+        os.rename(folder, self.device.environment["VERBENA_RUNTIME_DIR"])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("verbena: JSON, and so a specification, cannot hold a path that is not UTF-8: one of ", done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1)
 
     def test_where_nothing_can_be_written(self):
         done = self.cdi("--output", str(self.folder / "not" / "there.json"))
