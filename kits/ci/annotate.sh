@@ -48,7 +48,7 @@ annotate() {
     place=${file:+file=$(escaped_property "$file"),}${line:+line=$line,}
     echo "::error ${place}title=$(escaped_property "$title")::$(escaped "$text")"
   else
-    sed "s|^|${file:-$folder}${line:+:$line}: |" <<<"$text"
+    while IFS= read -r text; do printf '%s: %s\n' "${file:-$folder}${line:+:$line}" "$text"; done <<<"$text"
   fi
 }
 

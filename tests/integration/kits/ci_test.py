@@ -8,6 +8,7 @@
 import hashlib
 import json
 import pathlib
+import platform
 import shutil
 import subprocess
 import sys
@@ -166,6 +167,13 @@ class Scripts(Case):
                                                         "tests/test,a.py:12: verbena: p[1]: second"])
         self.assertEqual(self.run_script("annotate.sh").returncode, 2)
 
+    def test_annotations_of_odd_folders(self):
+        for name in ("a|b", "c&d", "e\\f"):
+            self.kept(name, f"verbena: p[1]: {name}\n", command=["run", "--", "x"], exit_code=1, repeat="verbena run -- x")
+        done = self.run_script("annotate.sh", "verbena-artifacts")
+        self.assertEqual((done.returncode, sorted(done.stdout.splitlines())),
+                         (0, [f"verbena-artifacts/{name}: verbena: p[1]: {name}" for name in ("a|b", "c&d", "e\\f")]))
+
 
 class Job(Case):
     """Runs the steps of action.yml that are scripts, as GitHub runs them. Actions of other projects are left out."""
@@ -178,13 +186,16 @@ class Job(Case):
         shutil.copytree(CI, self.at / "kits/ci")
         for path in (self.at, *self.at.rglob("*")):
             path.chmod(path.stat().st_mode & ~0o222)  # it is not written to
-        for name in ("GITHUB_ENV", "GITHUB_PATH"):
+        self.outputs = {}
+        self.given = {"cache": [], "upload": []}  # what each use of these actions got
+        for name in ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT"):
             (self.folder / name).touch()
             self.environment[name] = str(self.folder / name)
         self.environment.update(GITHUB_ACTION_PATH=str(self.at), GITHUB_ACTIONS="true")
 
     def valued(self, text, inputs):
-        values = {f"inputs.{name}": value for name, value in inputs.items()} | {"runner.temp": str(self.folder / "runner")}
+        values = {f"inputs.{name}": value for name, value in inputs.items()} | self.outputs | {
+            "runner.temp": str(self.folder / "runner"), "github.job": "test", "strategy.job-index": "0"}
         for name, value in values.items():
             text = text.replace(f"${{{{ {name} }}}}", value)
         self.assertNotIn("${{", text)
@@ -211,12 +222,18 @@ class Job(Case):
             ran.append(step["id"])
             if "run" not in step:
                 self.assertRegex(step["uses"], r"^actions/(cache|upload-artifact)@v4$")
+                self.given[step["id"]].append({name: self.valued(str(value), inputs)
+                                               for name, value in step["with"].items()})
                 continue
+            (self.folder / "GITHUB_OUTPUT").write_text("")
             self.assertEqual(step["shell"], "bash")
             variables = {name: self.valued(value, inputs) for name, value in step.get("env", {}).items()}
             done = self.shell(step["run"], **variables, **self.exported())
             said += done.stdout + done.stderr
             failed = failed or done.returncode != 0
+            for line in (self.folder / "GITHUB_OUTPUT").read_text().splitlines():
+                name, value = line.split("=", 1)
+                self.outputs[f"steps.{step['id']}.outputs.{name}"] = value
         return said, ran, failed
 
     def exported(self):
@@ -267,6 +284,14 @@ class Job(Case):
         self.assertEqual(ran, ["annotate", "upload"])
         self.assertIn("::error file=test_a.py,line=3,", said)
 
+    def test_each_upload_has_a_name_of_its_own(self):
+        self.use(package=str(self.package), run="false\n")
+        self.use(failed=True, report="true")
+        names = {given["name"] for given in self.given["upload"]}
+        self.assertEqual(len(names), 2)
+        for name in names:
+            self.assertRegex(name, r"^verbena-test-0-\d{6}-\d+$")
+
     def test_a_package_that_is_not_there(self):
         said, ran, failed = self.use(package="/no/such/package", run="echo not reached")
         self.assertEqual((ran, failed), (["setup", "annotate", "upload"], True))
@@ -274,10 +299,27 @@ class Job(Case):
 
     def test_without_a_package_it_is_compiled_and_cached(self):
         said, ran, failed = self.use()
-        self.assertEqual((ran[:2], failed), (["cache", "setup"], True))
+        self.assertEqual((ran[:3], failed), (["key", "cache", "setup"], True))
         self.assertEqual(said, f"setup.sh: {self.at} is no clone of Verbena\n")  # the folder has only a part of a clone
-        cache = next(step for step in self.action["runs"]["steps"] if step["id"] == "cache")
-        self.assertEqual(self.valued(cache["with"]["path"], {}), str(self.prefix))
+        self.assertEqual(self.given["cache"][0]["path"], str(self.prefix))
+
+    def test_a_cache_is_for_these_sources_and_this_release(self):
+        def key():
+            done = self.run_script("cache_key.sh", self.folder / "clone")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout
+        (self.folder / "clone/.git").mkdir(parents=True)
+        (self.folder / "clone/source").write_text("one")
+        first = key()
+        release = platform.freedesktop_os_release()
+        self.assertRegex(first, f"^key=verbena-{platform.machine()}-{release['ID']}-{release['VERSION_ID']}-[0-9a-f]{{16}}\n$")
+        (self.folder / "clone/.git/index").write_text("anything")
+        self.assertEqual(key(), first)
+        (self.folder / "clone/source").write_text("two")
+        self.assertNotEqual(key(), first)
+        self.assertEqual(self.run_script("cache_key.sh").returncode, 2)
+        self.use()
+        self.assertEqual(self.run_script("cache_key.sh", self.at).stdout, f"key={self.given['cache'][0]['key']}\n")
 
 
 class GitLab(Case):
