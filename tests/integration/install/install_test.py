@@ -8,6 +8,7 @@
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -148,9 +149,9 @@ class Installed(unittest.TestCase):
         """The command that systemd would start keeps running, serves, and ends well when it is told to."""
         unit = (self.prefix / "lib/systemd/user/verbena.service").read_text()
         command = re.search("^ExecStart=(.*)$", unit, re.MULTILINE)[1]
-        self.assertTrue(command.startswith(f"{self.prefix}/bin/verbena up --foreground"), command)
+        self.assertEqual(command, f'"{self.prefix}/bin/verbena" up --foreground')
         self.device.control("down")
-        daemon = subprocess.Popen([*NOBODY, *command.split(), "--fabric", self.device.fabric], stderr=subprocess.DEVNULL,
+        daemon = subprocess.Popen([*NOBODY, *shlex.split(command), "--fabric", self.device.fabric], stderr=subprocess.DEVNULL,
                                   stdout=subprocess.DEVNULL, env=self.device.environment)
         end = time.monotonic() + LIMIT
         while self.device.control("status").returncode != 0 and daemon.poll() is None and time.monotonic() < end:
@@ -158,6 +159,13 @@ class Installed(unittest.TestCase):
         self.assertIn("PORT_ACTIVE", self.device.run(["ibv_devinfo"]).stdout)
         daemon.terminate()
         self.assertEqual(daemon.wait(LIMIT), 0)
+
+    def test_systemd_unit_of_an_odd_prefix(self):
+        """systemd reads the prefix as one word, without a specifier."""
+        prefix = pathlib.Path(self.folder, "my %tools")
+        subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix], check=True, capture_output=True, timeout=LIMIT)
+        unit = (prefix / "lib/systemd/user/verbena.service").read_text()
+        self.assertIn(f'\nExecStart="{self.folder}/my %%tools/bin/verbena" up --foreground\n', unit)
 
     def test_stripped(self):
         """What `cmake --install --strip` installs has a twentieth of the size, and it works."""
