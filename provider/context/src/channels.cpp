@@ -8,7 +8,7 @@
 
 namespace verbena::provider {
 
-std::shared_ptr<CompletionChannel> Channels::of(ibv_comp_channel* channel, FullPipes& full_pipes) {
+std::shared_ptr<CompletionChannel> Channels::of(ibv_comp_channel* channel) {
   const std::lock_guard guard(lock_);
   std::weak_ptr<CompletionChannel>& known = known_[channel];
   if (auto alive = known.lock()) return alive;
@@ -16,7 +16,6 @@ std::shared_ptr<CompletionChannel> Channels::of(ibv_comp_channel* channel, FullP
   if (const int error = made->pipe.open(channel->fd); error != 0) {
     refuse(error, "ibv_create_cq: the completion channel cannot be written to (errno %d)", error);
   }
-  made->pipe.set_full_pipes(&full_pipes);
   known = made;
   offer_channel(channel->fd);
   std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });

@@ -16,7 +16,6 @@ Context::Context(const abi::Library& library, ibv_context* public_context, const
   engines_.open_first(
       control::Channel(public_context->cmd_fd, control::Channel::Ownership::kBorrowed),
       device_name);
-  events_.set_full_pipes(&first().engine().full_pipes());
   mappings_.emplace(device().memory());
   first().start();
 }
@@ -27,7 +26,6 @@ Context::~Context() {
   engines_.end_further();
   first().stop();
   mappings_.reset();
-  events_.set_full_pipes(nullptr);
   engines_.end_first();
 }
 

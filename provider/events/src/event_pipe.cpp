@@ -11,7 +11,6 @@
 #include <memory>
 #include <new>
 
-#include "verbena/events/full_pipes.hpp"
 #include "verbena/link/system_calls.hpp"
 
 namespace verbena::provider {
@@ -26,7 +25,6 @@ int EventPipe::open(int fd) noexcept {
 }
 
 EventPipe::~EventPipe() {
-  if (full_pipes_ != nullptr) full_pipes_->remove(*this);
   if (write_end_ && !is_end(write_end_.get())) write_end_.release();
   if (reader_ && !is_end(reader_.get())) reader_.release();
 }
@@ -36,24 +34,22 @@ bool EventPipe::is_end(int fd) const noexcept {
   return ::fstat(fd, &status) == 0 && status.st_dev == device_ && status.st_ino == pipe_;
 }
 
+// An event that is held back goes at once if there is room again: the reader may have emptied the
+// pipe before it could see that something is held back, and would wait for ever.
 bool EventPipe::write(const void* record, std::size_t size) noexcept {
-  bool is_first_held = false;
-  {
-    const Guard guard(lock_);
-    if (!holds_any()) [[likely]] {
-      const ssize_t written = write_end_.write(record, size);
-      if (written == static_cast<ssize_t>(size)) [[likely]] {
-        written_.fetch_add(1, std::memory_order_release);
-        return true;
-      }
-      if (written != -EAGAIN) return false;
-      is_first_held = true;
-    }
+  const Guard guard(lock_);
+  ssize_t written = -EAGAIN;
+  if (!holds_any()) [[likely]] {
+    written = write_end_.write(record, size);
+    if (written == -EAGAIN && write_end_.grow()) written = write_end_.write(record, size);
+    if (written < 0 && written != -EAGAIN) return false;
+  }
+  if (written < 0) {
     if (!hold(record, size)) return false;
     holds_any_.store(true, std::memory_order_relaxed);
-    written_.fetch_add(1, std::memory_order_release);
+    fill_locked();
   }
-  if (is_first_held && full_pipes_ != nullptr) full_pipes_->add(*this);
+  written_.fetch_add(1, std::memory_order_release);
   return true;
 }
 
@@ -92,7 +88,6 @@ void EventPipe::abandon() noexcept {
   std::construct_at(&held_);
   holds_any_.store(false, std::memory_order_relaxed);
   write_end_.reset();
-  full_pipes_ = nullptr;
   is_abandoned_.publish(true);
 }
 

@@ -20,6 +20,8 @@
 namespace verbena::provider {
 namespace {
 
+constexpr int kLargestPipe = 1 << 20;
+
 bool has_room(int fd) noexcept {
   pollfd wanted{fd, POLLOUT, 0};
   const timespec now{0, 0};
@@ -82,6 +84,10 @@ ssize_t PipeEnd::read(void* room, std::size_t size) const noexcept {
   }
   if (way_ == Way::kSharedPipe) return read_at_once(fd_.get(), room, size);
   return link::read_bytes(fd_.get(), room, size);
+}
+
+bool PipeEnd::grow() const noexcept {
+  return link::call_kernel(SYS_fcntl, fd_.get(), F_SETPIPE_SZ, kLargestPipe) > 0;
 }
 
 std::size_t PipeEnd::size() const noexcept {

@@ -306,12 +306,11 @@ void Progress::wait(Rest how) noexcept {
   const timespec timeout{static_cast<time_t>(length / 1'000'000'000u),
                          static_cast<long>(length % 1'000'000'000u)};
   const bool receives = how == Rest::kWatching;
-  pollfd fds[8] = {{kick_.get(), POLLIN, 0},
+  pollfd fds[7] = {{kick_.get(), POLLIN, 0},
                    {control_is_busy_ ? -1 : driven_.control_fd(), POLLIN, 0},
                    {receives ? driven_.receive_fd() : -1, POLLIN, 0},
                    {receives || how == Rest::kParked ? driven_.wake_fd() : -1, POLLIN, 0},
                    {is_kept ? poll_lease_.fd() : -1, POLLIN, 0},
-                   {driven_.full_pipes_fd(), POLLIN, 0},
                    {receives ? driven_.further_fd() : -1, POLLIN, 0},
                    {driven_.descriptor_watch_fd(), 0, 0}};
   const int ready = ::ppoll(fds, std::size(fds), length == kNever ? nullptr : &timeout, nullptr);
@@ -322,7 +321,7 @@ void Progress::wait(Rest how) noexcept {
   if (watches) driven_.end_wait();
   control_is_busy_ = false;
   if (stopping_.read() || ready <= 0) return;
-  if ((fds[0].revents & POLLNVAL) != 0 || fds[7].revents != 0) {
+  if ((fds[0].revents & POLLNVAL) != 0 || fds[6].revents != 0) {
     return driven_.on_descriptors_closed();
   }
   if (fds[0].revents != 0) {
@@ -332,7 +331,6 @@ void Progress::wait(Rest how) noexcept {
   was_nudged_ = how == Rest::kParked && fds[3].revents != 0;
   if (was_nudged_) driven_.silence();
   if (fds[1].revents != 0) control_is_busy_ = !driven_.handle_control();
-  if (fds[5].revents != 0) driven_.fill_pipes();
 }
 
 }  // namespace verbena::provider

@@ -126,6 +126,13 @@ TEST_F(ManyCompletionEvents, AreReadAsPollTells) {
   take_all([this] { return is_polled(); }, [this] { return take(); });
 }
 
+TEST_F(ManyCompletionEvents, AreReadAsPollTellsIfThePipeCannotGrowFurther) {
+  constexpr int kBeyond = 34'000;  // a pipe of 1 MiB holds 131,072
+  set_nonblocking();
+  raise(kBeyond);
+  take_all([this] { return is_polled(); }, [this] { return take(); }, kBeyond);
+}
+
 TEST_F(ManyCompletionEvents, AreReadAsSelectTells) {
   set_nonblocking();
   raise(kMany);

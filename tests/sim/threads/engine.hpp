@@ -91,8 +91,6 @@ class Engine final : private provider::Driven {
   int receive_fd() const noexcept override { return receive_fd_; }
   int wake_fd() const noexcept override { return waker_fd_; }
   int control_fd() const noexcept override { return -1; }
-  int full_pipes_fd() const noexcept override { return -1; }
-  void fill_pipes() noexcept override {}
   bool prepare_wait() noexcept override;
   void end_wait() noexcept override;
   void silence() noexcept override { machine_.set_readable(waker_fd_, false); }

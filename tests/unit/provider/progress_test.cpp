@@ -51,8 +51,6 @@ class Driven1 final : public Driven {
   int receive_fd() const noexcept override { return packets_.get(); }
   int wake_fd() const noexcept override { return nudges_.get(); }
   int control_fd() const noexcept override { return -1; }
-  int full_pipes_fd() const noexcept override { return -1; }
-  void fill_pipes() noexcept override {}
   TimeNs next_deadline() const noexcept override {
     turns_.fetch_add(1, std::memory_order_relaxed);  // each turn asks for the deadline
     const std::lock_guard guard(lock_);

@@ -19,7 +19,7 @@ class Channels {
   explicit Channels(std::mutex& lock) : lock_(lock) {}
 
   // Throws VerbRefused.
-  std::shared_ptr<CompletionChannel> of(ibv_comp_channel* channel, FullPipes& full_pipes);
+  std::shared_ptr<CompletionChannel> of(ibv_comp_channel* channel);
   // Returns the channel whose reading end is `fd`, or null if there is none.
   std::shared_ptr<CompletionChannel> read_at(int fd) noexcept;
   // Called in a forked child, under the lock.

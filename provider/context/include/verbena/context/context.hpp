@@ -102,7 +102,7 @@ class Context final {
 
   // --- events ---
   std::shared_ptr<CompletionChannel> channel_of(ibv_comp_channel* channel) {
-    return channels_.of(channel, first().engine().full_pipes());
+    return channels_.of(channel);
   }
   // Returns the channel of this context whose reading end is `fd`, or null if there is none.
   std::shared_ptr<CompletionChannel> channel_at(int fd) noexcept {

@@ -10,7 +10,6 @@
 
 #include "verbena/events/await_acks.hpp"
 #include "verbena/events/event_pipe.hpp"
-#include "verbena/events/full_pipes.hpp"
 
 namespace verbena::provider {
 
@@ -18,9 +17,6 @@ class ProgramEvents {
  public:
   // Makes the pipe, whose reading end belongs to the context. Throws VerbRefused.
   explicit ProgramEvents(ibv_context& context);
-
-  // Sets what is told when the pipe is full; null if nothing is to be told any more.
-  void set_full_pipes(FullPipes* pipes) noexcept { pipe_.set_full_pipes(pipes); }
 
   void send(std::uint64_t element, std::uint32_t type,
             std::atomic<std::uint32_t>* delivered) noexcept;

@@ -21,7 +21,6 @@
 #include "verbena/engine/round_clock.hpp"
 #include "verbena/events/announcements.hpp"
 #include "verbena/events/completion_channel.hpp"
-#include "verbena/events/full_pipes.hpp"
 #include "verbena/objects/post_state.hpp"
 #include "verbena/progress/poll_yield.hpp"
 #include "verbena/progress/posting.hpp"
@@ -63,7 +62,6 @@ class Engine final : public queue::EventSink,
   const AddressPlan& plan() const noexcept { return device_.options().plan; }
   Links& links() noexcept { return links_; }
   PeerReports& reports() noexcept { return reports_; }
-  FullPipes& full_pipes() noexcept { return full_pipes_; }
   Announcements& announcements() noexcept { return announcements_; }
   // Asks for the header fields that a GRH of datagrams needs on RoCE; on InfiniBand the packet has
   // them.
@@ -182,8 +180,6 @@ class Engine final : public queue::EventSink,
   int further_fd() const noexcept override { return links_.peers().further_wait_fd(); }
   int wake_fd() const noexcept override { return links_.faults().wake_fd(); }
   int control_fd() const noexcept override { return has_failed() ? -1 : host_.daemon_fd(); }
-  int full_pipes_fd() const noexcept override { return full_pipes_.fd(); }
-  void fill_pipes() noexcept override { full_pipes_.fill(); }
   int descriptor_watch_fd() const noexcept override { return descriptor_watch_.fd(); }
   void on_descriptors_closed() noexcept override { host_.on_descriptors_closed(); }
   bool prepare_wait() noexcept override;
@@ -207,7 +203,6 @@ class Engine final : public queue::EventSink,
       0;  // threads between prepare_wait() and end_wait(); under the receive lock
   ReaderGate readers_;
   Announcements announcements_;
-  FullPipes full_pipes_{progress_};
   DescriptorWatch descriptor_watch_;
   Progress progress_{*this};
 };

@@ -3,11 +3,12 @@
 // asynchronous events of a context. Each record names its object by address. Therefore records of
 // an object that goes away can be taken back as long as the application has not read them.
 //
-// A pipe holds 64 KiB. Events that come while it is full are held back here, without a limit, as a
-// kernel queues them. Later events are held back as well until the earlier ones have gone, which
-// keeps the order. They go when the reader has made room: libibverbs calls us after each event that
-// it has read, and the progress thread takes care where the descriptor is read in another way
-// (full_pipes.hpp). Any thread; never blocks.
+// A pipe that is full for the first time is made larger, for 131,072 completion events if the
+// kernel permits. Events that come while it is full even so are held back here, without a limit, as
+// a kernel queues them. Later events are held back as well until the earlier ones have gone, which
+// keeps the order. They go as soon as the reader has made room, because libibverbs calls us after
+// each event that it has read. A program that reads the descriptor without libibverbs gets them
+// only with the next event. Any thread; never blocks.
 #pragma once
 
 #include <sys/types.h>
@@ -24,8 +25,6 @@
 #include "verbena/events/pipe_end.hpp"
 
 namespace verbena::provider {
-
-class FullPipes;
 
 // The kernel's formats (struct ib_uverbs_comp_event_desc, ib_uverbs_async_event_desc).
 struct CompletionEvent {
@@ -46,9 +45,6 @@ class EventPipe {
   // Opens the pipe anew, so that O_NONBLOCK on the application's end stays the application's own
   // affair. `fd` is an end of the pipe and stays with its owner. Returns an errno.
   int open(int fd) noexcept;
-
-  // Sets what is told when the pipe is full; called before the first event.
-  void set_full_pipes(FullPipes* pipes) noexcept { full_pipes_ = pipes; }
 
   int read_end() const noexcept { return read_end_; }
   int write_end() const noexcept { return write_end_.get(); }
@@ -123,7 +119,6 @@ class EventPipe {
   std::list<Held> held_;  // under the lock
   std::atomic<bool> holds_any_{false};
   Published<bool> is_abandoned_{false};
-  FullPipes* full_pipes_ = nullptr;
 };
 
 }  // namespace verbena::provider

@@ -24,6 +24,8 @@ class PipeEnd {
   // Both return -EAGAIN if the call would wait. A write takes all bytes or none.
   ssize_t write(const void* bytes, std::size_t size) const noexcept;
   ssize_t read(void* room, std::size_t size) const noexcept;
+  // Enlarges a pipe to the most that users may ask for by default. Returns false if it stays.
+  bool grow() const noexcept;
   // Returns how many bytes can be read. Of a socket, only its first record is counted.
   std::size_t size() const noexcept;
   // Returns whether one write must hold one record.

@@ -41,7 +41,6 @@
 #include "verbena/base/lock.hpp"
 #include "verbena/base/types.hpp"
 #include "verbena/control/unique_fd.hpp"
-#include "verbena/events/waker.hpp"
 #include "verbena/progress/poll_lease.hpp"
 #include "verbena/progress/sleep_state.hpp"
 #include "verbena/progress/times.hpp"
@@ -66,9 +65,6 @@ class Driven {
   virtual int further_fd() const noexcept { return -1; }
   virtual int wake_fd() const noexcept = 0;     // readable when a peer wakes us; -1: none can
   virtual int control_fd() const noexcept = 0;  // -1 once the daemon is gone
-  // Readable when an event pipe that was full has room; -1 if none was full.
-  virtual int full_pipes_fd() const noexcept = 0;
-  virtual void fill_pipes() noexcept = 0;
   // A descriptor that is hung up or invalid once the program has closed our descriptors; the thread
   // then calls on_descriptors_closed() and ends. -1: there is no such descriptor.
   virtual int descriptor_watch_fd() const noexcept { return -1; }
@@ -85,7 +81,7 @@ class Driven {
   ~Driven() = default;
 };
 
-class Progress final : public Waker {
+class Progress final {
  public:
   explicit Progress(Driven& driven);
   ~Progress() { stop(); }
@@ -149,7 +145,8 @@ class Progress final : public Waker {
   // channel are armed: the progress thread must drive for those.
   bool begin_blocked_read(std::int32_t armed) noexcept;
   void end_blocked_read(std::int32_t armed) noexcept;
-  void kick() noexcept override;
+  // Wakes the thread, which then checks everything once more.
+  void kick() noexcept;
 
  private:
   static void* run_thread(void* self);
