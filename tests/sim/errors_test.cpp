@@ -163,13 +163,13 @@ TEST(Errors, NoRetryCountsWhileTheProcessOfThePeerIsStopped) {
   Scene s(three_retries());
   bool is_stopped = true;
   lose_what_left_sends(s, &is_stopped);
-  s.pair.a.report.standing = wire::PeerReport::Standing::kStopped;
+  s.pair.a.report.standing = PeerReport::Standing::kStopped;
   s.left.post(s.left.write(1, 300, s.right));
   s.pair.run(60'000'000'000);
   EXPECT_TRUE(s.left.sends.empty());
   EXPECT_EQ(s.left.qp().endpoint().port->ack_timeouts.read(), 0u);
   is_stopped = false;
-  s.pair.a.report.standing = wire::PeerReport::Standing::kRuns;
+  s.pair.a.report.standing = PeerReport::Standing::kRuns;
   s.run_until_sent(1);
   expect_sends(s.left, 1, Status::kSuccess, 1);
   s.expect_unharmed();

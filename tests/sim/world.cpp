@@ -49,7 +49,7 @@ class Node::Path final : public wire::Path {
   Packing packing() noexcept override;
   Room room(TimeNs) noexcept override { return node_.room; }
   std::optional<Reading> reading() noexcept override { return node_.reading; }
-  wire::PeerReport report(TimeNs) noexcept override { return node_.report; }
+  PeerReport report(TimeNs) noexcept override { return node_.report; }
 
  private:
   Node& node_;

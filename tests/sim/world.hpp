@@ -77,7 +77,7 @@ class Node final : public wire::Transmitter, public queue::EventSink {
   // What the node's paths report.
   wire::Path::Room room = wire::Path::Room::kUnknown;
   std::optional<wire::Path::Reading> reading;
-  wire::PeerReport report;
+  PeerReport report;
 
   void send(wire::TxBatch& batch, Qpn flow) noexcept override;
   std::unique_ptr<wire::Path> path_to(const wire::Destination& to, Qpn peer) override;

@@ -13,7 +13,7 @@
 namespace verbena::daemon {
 
 using control::Incoming;
-using control::PeerStanding;
+using Standing = PeerReport::Standing;
 
 namespace {
 
@@ -62,14 +62,14 @@ void PeerQuestions::on_context_closed(const Session& gone) {
 }
 
 void PeerQuestions::describe_former(const fabric::Port* port, std::uint32_t slot,
-                                    const Session& asker, control::PeerNews& news) const {
+                                    const Session& asker, PeerReport& report) const {
   const auto former = former_.find({port, slot});
   if (former != former_.end()) {
-    news.pid = former->second.pid;
-    news.comm = former->second.comm;
-    news.standing = former->second.lives() ? PeerStanding::kClosed : PeerStanding::kEnded;
+    report.pid = former->second.pid;
+    report.name = former->second.comm;
+    report.standing = former->second.lives() ? Standing::kClosed : Standing::kEnded;
   } else if (!asker.context->port->info().has_foreign_peers) {
-    news.standing = port == nullptr ? PeerStanding::kNowhere : PeerStanding::kNobody;
+    report.standing = port == nullptr ? Standing::kNowhere : Standing::kNobody;
   }
 }
 
@@ -81,20 +81,19 @@ void PeerQuestions::on_question(Session& asker, const Incoming& in) {
       fabric_.ports(), [&](const auto& port) { return port->has_address(question->address); });
   const fabric::Port* const port = at == fabric_.ports().end() ? nullptr : at->get();
   Session* const peer = port == nullptr ? nullptr : clients_.context_with_slot(*port, slot);
-  control::PeerNews news;
-  news.address = question->address;
-  news.qpn = question->qpn;
+  control::PeerNews news{question->address, question->qpn, {}};
+  PeerReport& report = news.report;
   if (peer != nullptr) {
-    news.pid = peer->info.pid;
-    news.comm = peer->info.comm;
-    news.standing = is_stopped(news.pid) ? PeerStanding::kStopped : PeerStanding::kRuns;
-    news.has_unread = holds_unread(peer->context->port->receive_fd(peer->context->slot));
-    news.is_asker = is_same_process(*peer, asker);
+    report.pid = peer->info.pid;
+    report.name = peer->info.comm;
+    report.standing = is_stopped(report.pid) ? Standing::kStopped : Standing::kRuns;
+    report.has_unread = holds_unread(peer->context->port->receive_fd(peer->context->slot));
+    report.is_own_process = is_same_process(*peer, asker);
   } else {
-    describe_former(port, slot, asker, news);
+    describe_former(port, slot, asker, report);
   }
   asker.send(news, control::kDaemonSequence);
-  if (news.standing != PeerStanding::kRuns) return;
+  if (report.standing != Standing::kRuns) return;
   peer->send_or_drop(
       control::encode(control::QpQuestion{asker.context->port->info().address, asker.context->slot,
                                           question->address, question->qpn},
@@ -107,15 +106,14 @@ void PeerQuestions::on_answer(const Session& peer, const Incoming& in) {
   const control::QpQuestion& question = reply->question;
   Session* const asker = clients_.context_of(question.asker, question.asker_slot);
   if (asker == nullptr || !peer.context->port->has_address(question.address)) return;
-  control::PeerNews news;
-  news.address = question.address;
-  news.qpn = question.qpn;
-  news.standing = PeerStanding::kRuns;
-  news.queue_pair = reply->queue_pair;
-  news.connected_to = reply->connected_to;
-  news.pid = peer.info.pid;
-  news.comm = peer.info.comm;
-  news.is_asker = is_same_process(peer, *asker);
+  control::PeerNews news{question.address, question.qpn, {}};
+  PeerReport& report = news.report;
+  report.standing = Standing::kRuns;
+  report.queue_pair = reply->queue_pair;
+  report.connected_to = reply->connected_to;
+  report.pid = peer.info.pid;
+  report.name = peer.info.comm;
+  report.is_own_process = is_same_process(peer, *asker);
   asker->send_or_drop(control::encode(news, control::kDaemonSequence));
 }
 

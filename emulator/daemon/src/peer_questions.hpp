@@ -39,7 +39,7 @@ class PeerQuestions {
 
   // Tells what is known of a slot that no process has now.
   void describe_former(const fabric::Port* port, std::uint32_t slot, const Session& asker,
-                       control::PeerNews& news) const;
+                       PeerReport& report) const;
 
   const fabric::Fabric& fabric_;
   const ClientTable& clients_;

@@ -5,15 +5,15 @@
 
 namespace verbena::requester {
 
-wire::PeerReport Retries::report_on_peer(const AnswerTimer& timer, TimeNs now) {
+PeerReport Retries::report_on_peer(const AnswerTimer& timer, TimeNs now) {
   const TimeNs since = timer.silent_since();
-  const auto report = endpoint_.path->report(since);
-  if (report.standing != wire::PeerReport::Standing::kUnknown) return report;
+  PeerReport report = endpoint_.path->report(since);
+  if (report.standing != PeerReport::Standing::kUnknown) return report;
   endpoint_.path->inquire(now);
   return endpoint_.path->report(since);
 }
 
-std::optional<TimeNs> Retries::excuse(const wire::PeerReport& peer, const AnswerTimer& timer,
+std::optional<TimeNs> Retries::excuse(const PeerReport& peer, const AnswerTimer& timer,
                                       TimeNs now) {
   switch (peer_.judge(peer, endpoint_.path->reading(), now)) {
     case SilentPeer::Verdict::kRetryCounts:
@@ -36,7 +36,7 @@ void Retries::tell_of_endless_silence(Psn missing, const AnswerTimer& timer, Tim
 }
 
 void Retries::tell_of_silence(const SendPsns& psns, const AnswerTimer& timer,
-                              const wire::PeerReport& peer, TimeNs now) {
+                              const PeerReport& peer, TimeNs now) {
   Silence silence;
   silence.missing = psns.una();
   silence.retries = count_;

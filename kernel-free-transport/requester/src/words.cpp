@@ -25,39 +25,39 @@ constexpr const char* kOneEmulator =
     "up and then verbena run for both)";
 
 // Returns what hinders the queue pair of a process that runs; else nothing.
-ShortText cause_in(const Endpoint& endpoint, const wire::PeerReport& peer) {
+ShortText cause_in(const Endpoint& endpoint, const PeerReport& peer) {
   switch (peer.queue_pair) {
-    case wire::PeerReport::QueuePair::kNone:
+    case PeerReport::QueuePair::kNone:
       if (!peer.is_own_process) break;
       return ShortText(
           "this leads to this process itself, which has no queue pair of that number%s",
           kOneEmulator);
-    case wire::PeerReport::QueuePair::kNotReady:
+    case PeerReport::QueuePair::kNotReady:
       return ShortText("the queue pair of process %u (%s) never reached RTR", peer.pid,
-                       peer.name.data());
-    case wire::PeerReport::QueuePair::kError:
+                       peer.name.c_str());
+    case PeerReport::QueuePair::kError:
       return ShortText("the queue pair of process %u (%s) is in the error state", peer.pid,
-                       peer.name.data());
+                       peer.name.c_str());
     default:
       if (peer.connected_to == 0 || peer.connected_to == endpoint.number.value()) return {};
       return ShortText(
           "the queue pair of process %u (%s) is connected to QPN 0x%06x, not to this one (0x%06x)",
-          peer.pid, peer.name.data(), peer.connected_to, endpoint.number.value());
+          peer.pid, peer.name.c_str(), peer.connected_to, endpoint.number.value());
   }
-  return ShortText("process %u (%s) has no queue pair of that number", peer.pid, peer.name.data());
+  return ShortText("process %u (%s) has no queue pair of that number", peer.pid, peer.name.c_str());
 }
 
 // Returns what became of the process and its queue pair, if that explains the silence; else
 // nothing.
-ShortText cause_of(const Endpoint& endpoint, const wire::PeerReport& peer) {
-  using Standing = wire::PeerReport::Standing;
+ShortText cause_of(const Endpoint& endpoint, const PeerReport& peer) {
+  using Standing = PeerReport::Standing;
   switch (peer.standing) {
     case Standing::kRuns:
       return cause_in(endpoint, peer);
     case Standing::kEnded:
-      return ShortText("process %u (%s) has ended", peer.pid, peer.name.data());
+      return ShortText("process %u (%s) has ended", peer.pid, peer.name.c_str());
     case Standing::kClosed:
-      return ShortText("process %u (%s) has closed its device", peer.pid, peer.name.data());
+      return ShortText("process %u (%s) has closed its device", peer.pid, peer.name.c_str());
     case Standing::kNobody:
       return ShortText("no process of this emulator has a queue pair of that number%s",
                        kOneEmulator);
@@ -187,20 +187,19 @@ void explain_endless_rnr(const Endpoint& endpoint, const SendQueue& queue) {
                  endpoint.peer.value(), to_string(entry.opcode).data(), entry.id);
 }
 
-void explain_stop(const Endpoint& endpoint, const wire::PeerReport& peer) {
+void explain_stop(const Endpoint& endpoint, const PeerReport& peer) {
   queue::explain(endpoint,
                  "the peer (QPN 0x%06x) does not answer: process %u (%s) is stopped; this queue "
                  "pair waits until it goes on",
-                 endpoint.peer.value(), peer.pid, peer.name.data());
+                 endpoint.peer.value(), peer.pid, peer.name.c_str());
 }
 
-bool has_cause(const Endpoint& endpoint, const wire::PeerReport& peer) {
-  return peer.standing == wire::PeerReport::Standing::kStopped ||
-         !cause_of(endpoint, peer).is_empty();
+bool has_cause(const Endpoint& endpoint, const PeerReport& peer) {
+  return peer.standing == PeerReport::Standing::kStopped || !cause_of(endpoint, peer).is_empty();
 }
 
-void explain_endless_silence(const Endpoint& endpoint, Psn missing, const wire::PeerReport& peer) {
-  if (peer.standing == wire::PeerReport::Standing::kStopped) return explain_stop(endpoint, peer);
+void explain_endless_silence(const Endpoint& endpoint, Psn missing, const PeerReport& peer) {
+  if (peer.standing == PeerReport::Standing::kStopped) return explain_stop(endpoint, peer);
   queue::explain(
       endpoint,
       "no answer from the peer (QPN 0x%06x) to PSN 0x%06x: %s; with timeout 0 this queue "
@@ -216,7 +215,7 @@ void explain_gap(Endpoint& endpoint, Psn missing, std::uint8_t retries) {
                missing.value(), unsigned{retries});
 }
 
-void explain_silence(Endpoint& endpoint, const Silence& silence, const wire::PeerReport& peer) {
+void explain_silence(Endpoint& endpoint, const Silence& silence, const PeerReport& peer) {
   const std::string address = endpoint.destination.address.to_string();
   const auto milliseconds = [](TimeNs time) {
     return static_cast<unsigned long long>(time / 1'000'000);

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "verbena/base/peer_report.hpp"
 #include "verbena/queue/endpoint.hpp"
 #include "verbena/requester/send_queue.hpp"
 #include "verbena/wire/aeth.hpp"
-#include "verbena/wire/peer_report.hpp"
 
 namespace verbena::requester {
 
@@ -26,11 +26,11 @@ namespace verbena::requester {
                                std::uint8_t retries);
 [[gnu::cold]] void explain_endless_rnr(const queue::Endpoint& endpoint, const SendQueue& queue);
 // Returns whether it is known why the peer does not answer.
-[[gnu::cold]] bool has_cause(const queue::Endpoint& endpoint, const wire::PeerReport& peer);
+[[gnu::cold]] bool has_cause(const queue::Endpoint& endpoint, const PeerReport& peer);
 [[gnu::cold]] void explain_endless_silence(const queue::Endpoint& endpoint, Psn missing,
-                                           const wire::PeerReport& peer);
+                                           const PeerReport& peer);
 [[gnu::cold]] void explain_gap(queue::Endpoint& endpoint, Psn missing, std::uint8_t retries);
-[[gnu::cold]] void explain_stop(const queue::Endpoint& endpoint, const wire::PeerReport& peer);
+[[gnu::cold]] void explain_stop(const queue::Endpoint& endpoint, const PeerReport& peer);
 
 // What is known when the last retry has brought no answer.
 struct Silence {
@@ -42,6 +42,6 @@ struct Silence {
   std::optional<Psn> answered;
 };
 [[gnu::cold]] void explain_silence(queue::Endpoint& endpoint, const Silence& silence,
-                                   const wire::PeerReport& peer);
+                                   const PeerReport& peer);
 
 }  // namespace verbena::requester

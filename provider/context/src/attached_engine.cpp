@@ -13,7 +13,6 @@
 #include "verbena/context/live_engines.hpp"
 #include "verbena/context/program_name.hpp"
 #include "verbena/control/connect.hpp"
-#include "verbena/control/peer_messages.hpp"
 #include "verbena/link/seed.hpp"
 #include "verbena/objects/limits.hpp"
 #include "verbena/objects/memory_guard.hpp"

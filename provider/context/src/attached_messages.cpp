@@ -10,10 +10,8 @@
 #include "verbena/base/short_text.hpp"
 #include "verbena/context/attached_engine.hpp"
 #include "verbena/context/context.hpp"
-#include "verbena/context/peer_questions.hpp"
 #include "verbena/context/status_report.hpp"
 #include "verbena/control/event_messages.hpp"
-#include "verbena/control/peer_messages.hpp"
 #include "verbena/control/status_messages.hpp"
 #include "verbena/control/waiting_destroys.hpp"
 #include "verbena/link/clock.hpp"
@@ -62,19 +60,32 @@ void AttachedEngine::on_question(const control::Incoming& message) {
   handle<control::FindQueuePair>(message,
                                  [this](const auto& question) { find_queue_pair(question); });
   handle<control::PeerNews>(message, [this](const auto& news) {
-    engine_->reports().told(news.address, Qpn(news.qpn), report_of(news), link::monotonic_now_ns());
+    engine_->reports().told(news.address, Qpn(news.qpn), news.report, link::monotonic_now_ns());
   });
-  handle<control::QpQuestion>(message, [this](const auto& question) {
-    client_.tell(answer_to(question, engine_->device()));
-  });
+  handle<control::QpQuestion>(message,
+                              [this](const auto& question) { answer_about_queue_pair(question); });
   handle<control::RaiseEvent>(
       message, [&](const auto& request) { raise_event(request, message.header.sequence); });
 }
 
 void AttachedEngine::find_queue_pair(const control::FindQueuePair& question) {
   control::QueuePairFound answer{question.ticket, false};
-  engine_->device().for_each_qp([&](qp::QueuePair& qp) {
-    answer.found = answer.found || qp.number().value() == question.qpn;
+  engine_->device().with_qp(Qpn(question.qpn), [&](qp::QueuePair&) { answer.found = true; });
+  client_.tell(answer);
+}
+
+void AttachedEngine::answer_about_queue_pair(const control::QpQuestion& question) {
+  using QueuePair = PeerReport::QueuePair;
+  control::QpAnswer answer{question, QueuePair::kNone};
+  engine_->device().with_qp(Qpn(question.qpn), [&](qp::QueuePair& qp) {
+    const Guard guard(qp.lock());
+    const qp::State state = qp.state();
+    answer.queue_pair = state == qp::State::kError ? QueuePair::kError
+                        : state >= qp::State::kRtr ? QueuePair::kReady
+                                                   : QueuePair::kNotReady;
+    if (answer.queue_pair == QueuePair::kReady) {
+      answer.connected_to = qp.endpoint().peer.value();
+    }
   });
   client_.tell(answer);
 }

@@ -42,7 +42,7 @@ class Engine::Path final : public wire::Path {
     if (engine_.has_failed() || !engine_.reports_.must_ask(address(), qpn_, now)) return;
     engine_.host_.ask_about(address(), qpn_);
   }
-  wire::PeerReport report(TimeNs since) noexcept override {
+  PeerReport report(TimeNs since) noexcept override {
     return engine_.reports_.report_on(address(), qpn_, since);
   }
   // Rings lead to an engine's first slot. Packets to queue pairs in its further slots all come by

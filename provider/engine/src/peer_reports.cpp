@@ -3,8 +3,8 @@
 
 namespace verbena::provider {
 
-using Standing = wire::PeerReport::Standing;
-using QueuePair = wire::PeerReport::QueuePair;
+using Standing = PeerReport::Standing;
+using QueuePair = PeerReport::QueuePair;
 
 PeerReports::Entry& PeerReports::entry_of(const IpAddress& address, Qpn qp) noexcept {
   Entry& entry = entries_[(qp.slot() + address.bytes.back()) % entries_.size()];
@@ -24,12 +24,12 @@ bool PeerReports::must_ask(const IpAddress& address, Qpn qp, TimeNs now) noexcep
   return true;
 }
 
-void PeerReports::told(const IpAddress& address, Qpn qp, const wire::PeerReport& news,
+void PeerReports::told(const IpAddress& address, Qpn qp, const PeerReport& news,
                        TimeNs now) noexcept {
   const Guard guard(lock_);
   Entry& entry = entry_of(address, qp);
   entry.told_at = now;
-  wire::PeerReport& report = entry.report;
+  PeerReport& report = entry.report;
   report.standing = news.standing;
   report.is_own_process = news.is_own_process;
   report.pid = news.pid;
@@ -43,10 +43,10 @@ void PeerReports::told(const IpAddress& address, Qpn qp, const wire::PeerReport&
   }
 }
 
-wire::PeerReport PeerReports::report_on(const IpAddress& address, Qpn qp, TimeNs since) noexcept {
+PeerReport PeerReports::report_on(const IpAddress& address, Qpn qp, TimeNs since) noexcept {
   const Guard guard(lock_);
   const Entry& entry = entry_of(address, qp);
-  wire::PeerReport report;
+  PeerReport report;
   if (entry.told_at != 0 && entry.told_at + kStaleAfter >= since) {
     report = entry.report;
     if (!(entry.qp == qp)) {

@@ -148,20 +148,15 @@ inline void fill(PeerQuestion& m) { m = {IpAddress::v4(0x7f010002), 0x8003}; }
 inline void fill(PeerNews& m) {
   m = {IpAddress::v4(0x7f010002),
        0x8003,
-       PeerStanding::kStopped,
-       PeerQp::kNotReady,
-       0x4005,
-       true,
-       true,
-       4711,
-       "server"};
+       {PeerReport::Standing::kStopped, PeerReport::QueuePair::kNotReady, 0x4005, true, true, 4711,
+        "server"}};
 }
 inline void fill(QpQuestion& m) {
   m = {IpAddress::v4(0x7f010001), 3, IpAddress::v4(0x7f010002), 0x8003};
 }
 inline void fill(QpAnswer& m) {
   fill(m.question);
-  m.queue_pair = PeerQp::kReady;
+  m.queue_pair = PeerReport::QueuePair::kReady;
   m.connected_to = 0x4005;
 }
 inline void fill(StatusRequest& m) { m = {0x4001, 128, StatusOf::kSharedReceives}; }

@@ -18,7 +18,8 @@ namespace verbena::daemon {
 namespace {
 
 using control::PeerNews;
-using control::PeerStanding;
+using QueuePair = PeerReport::QueuePair;
+using Standing = PeerReport::Standing;
 
 class PeerQuestionsTest : public ClientsTest {
  protected:
@@ -27,14 +28,14 @@ class PeerQuestionsTest : public ClientsTest {
     peers_.emplace(*fabric_, clients_);
   }
   // Returns what the asker learns about the queue pair of this slot at device "b".
-  PeerNews ask(const Client& asker, std::uint32_t slot) {
+  PeerReport ask(const Client& asker, std::uint32_t slot) {
     const IpAddress address = fabric_->find("b")->info().address;
     const std::uint32_t qpn = Qpn::from(slot, 3).value();
     peers_->on_question(*asker.session, incoming(control::PeerQuestion{address, qpn}));
     const PeerNews news = heard<PeerNews>(asker).first;
     EXPECT_EQ(news.address, address);
     EXPECT_EQ(news.qpn, qpn);
-    return news;
+    return news.report;
   }
   void disconnect(const Client& client) {
     peers_->on_context_closed(*client.session);
@@ -48,50 +49,50 @@ class PeerQuestionsTest : public ClientsTest {
 TEST_F(PeerQuestionsTest, OnePeerRunsAndIsAskedForItsQueuePair) {
   const Client asker = connect_context("a");
   const Client peer = connect_context("b", static_cast<std::uint32_t>(::getpid()));
-  const PeerNews news = ask(asker, peer.session->context->slot);
-  EXPECT_EQ(news.standing, PeerStanding::kRuns);
-  EXPECT_EQ(news.pid, static_cast<std::uint32_t>(::getpid()));
-  EXPECT_EQ(news.comm, "tulip");
-  EXPECT_FALSE(news.has_unread);
+  const PeerReport report = ask(asker, peer.session->context->slot);
+  EXPECT_EQ(report.standing, Standing::kRuns);
+  EXPECT_EQ(report.pid, static_cast<std::uint32_t>(::getpid()));
+  EXPECT_EQ(report.name, "tulip");
+  EXPECT_FALSE(report.has_unread);
   const auto question = heard<control::QpQuestion>(peer).first;
   control::QpAnswer answer;
   answer.question = question;
-  answer.queue_pair = control::PeerQp::kReady;
+  answer.queue_pair = QueuePair::kReady;
   answer.connected_to = 0x4005;
   peers_->on_answer(*peer.session, incoming(answer));
   const PeerNews second = heard<PeerNews>(asker).first;
-  EXPECT_EQ(second.address, news.address);
-  EXPECT_EQ(second.qpn, news.qpn);
-  EXPECT_EQ(second.queue_pair, control::PeerQp::kReady);
-  EXPECT_EQ(second.connected_to, 0x4005u);
+  EXPECT_EQ(second.address, question.address);
+  EXPECT_EQ(second.qpn, question.qpn);
+  EXPECT_EQ(second.report.queue_pair, QueuePair::kReady);
+  EXPECT_EQ(second.report.connected_to, 0x4005u);
 }
 
 TEST_F(PeerQuestionsTest, NobodyAnswersForThePeersOfOthers) {
   const Client asker = connect_context("a");
   const Client peer = connect_context("b", static_cast<std::uint32_t>(::getpid()));
   ask(asker, peer.session->context->slot);
-  control::QpAnswer answer{heard<control::QpQuestion>(peer).first, control::PeerQp::kError};
+  control::QpAnswer answer{heard<control::QpQuestion>(peer).first, QueuePair::kError};
   peers_->on_answer(*asker.session, incoming(answer));
   EXPECT_TRUE(hears_nothing(asker));
 }
 
 TEST_F(PeerQuestionsTest, AFabricThatIsAllHereHasNoOtherDevicesAndProcesses) {
   const Client asker = connect_context("a");
-  EXPECT_EQ(ask(asker, 5).standing, PeerStanding::kNobody);
+  EXPECT_EQ(ask(asker, 5).standing, Standing::kNobody);
   const IpAddress address = IpAddress::v4(fabric_->find("b")->info().address.v4_host_order() + 9);
   peers_->on_question(*asker.session, incoming(control::PeerQuestion{address, 0x4001}));
-  EXPECT_EQ(heard<PeerNews>(asker).first.standing, PeerStanding::kNowhere);
+  EXPECT_EQ(heard<PeerNews>(asker).first.report.standing, Standing::kNowhere);
 }
 
 TEST_F(PeerQuestionsTest, WhoAsksAboutItsOwnProcessIsToldSo) {
   const Client asker = connect_context("a");
   const Client other = connect_context("b", kPid + 1);
   const Client own = connect_context("b");
-  EXPECT_FALSE(ask(asker, other.session->context->slot).is_asker);
-  EXPECT_TRUE(ask(asker, own.session->context->slot).is_asker);
+  EXPECT_FALSE(ask(asker, other.session->context->slot).is_own_process);
+  EXPECT_TRUE(ask(asker, own.session->context->slot).is_own_process);
   const auto question = heard<control::QpQuestion>(own).first;
-  peers_->on_answer(*own.session, incoming(control::QpAnswer{question, control::PeerQp::kNone}));
-  EXPECT_TRUE(heard<PeerNews>(asker).first.is_asker);
+  peers_->on_answer(*own.session, incoming(control::QpAnswer{question, QueuePair::kNone}));
+  EXPECT_TRUE(heard<PeerNews>(asker).first.report.is_own_process);
 }
 
 TEST_F(PeerQuestionsTest, AProcessMayCloseItsDeviceAndLive) {
@@ -105,13 +106,13 @@ TEST_F(PeerQuestionsTest, AProcessMayCloseItsDeviceAndLive) {
   const Client peer = connect_context("b", static_cast<std::uint32_t>(child));
   const std::uint32_t slot = peer.session->context->slot;
   disconnect(peer);
-  EXPECT_EQ(ask(asker, slot).standing, PeerStanding::kClosed);
+  EXPECT_EQ(ask(asker, slot).standing, Standing::kClosed);
   EXPECT_EQ(::kill(child, SIGKILL), 0);
   siginfo_t ended;
   EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
-  EXPECT_EQ(ask(asker, slot).standing, PeerStanding::kEnded) << "its parent has not waited for it";
+  EXPECT_EQ(ask(asker, slot).standing, Standing::kEnded) << "its parent has not waited for it";
   EXPECT_EQ(::waitpid(child, nullptr, 0), child);
-  EXPECT_EQ(ask(asker, slot).standing, PeerStanding::kEnded);
+  EXPECT_EQ(ask(asker, slot).standing, Standing::kEnded);
 }
 
 // The kernel calls such a process a zombie.
@@ -131,10 +132,10 @@ TEST_F(PeerQuestionsTest, AProcessLivesOnAfterItsFirstThread) {
   const Client peer = connect_context("b", static_cast<std::uint32_t>(child));
   const std::uint32_t slot = peer.session->context->slot;
   disconnect(peer);
-  EXPECT_EQ(ask(asker, slot).standing, PeerStanding::kClosed);
+  EXPECT_EQ(ask(asker, slot).standing, Standing::kClosed);
   EXPECT_EQ(::kill(child, SIGKILL), 0);
   EXPECT_EQ(::waitpid(child, nullptr, 0), child);
-  EXPECT_EQ(ask(asker, slot).standing, PeerStanding::kEnded);
+  EXPECT_EQ(ask(asker, slot).standing, Standing::kEnded);
 }
 
 TEST_F(PeerQuestionsTest, AProcessWhoseNumberIsNotKnownIsBelieved) {
@@ -144,8 +145,7 @@ TEST_F(PeerQuestionsTest, AProcessWhoseNumberIsNotKnownIsBelieved) {
     const std::uint32_t slot = peer.session->context->slot;
     if (has_said_so) peer.session->last_words = control::JournalKind::kClosed;
     disconnect(peer);
-    EXPECT_EQ(ask(asker, slot).standing,
-              has_said_so ? PeerStanding::kClosed : PeerStanding::kEnded);
+    EXPECT_EQ(ask(asker, slot).standing, has_said_so ? Standing::kClosed : Standing::kEnded);
   }
 }
 
@@ -157,13 +157,13 @@ TEST_F(PeerQuestionsTest, WhoseSlotItWasIsRememberedUntilAnotherHasIt) {
   peer.session->context->extra_slots = {kExtra};
   disconnect(peer);
   for (const std::uint32_t was : {slot, kExtra}) {
-    const PeerNews news = ask(asker, was);
-    EXPECT_EQ(news.standing, PeerStanding::kEnded);
-    EXPECT_EQ(news.pid, kNoProcess);
+    const PeerReport report = ask(asker, was);
+    EXPECT_EQ(report.standing, Standing::kEnded);
+    EXPECT_EQ(report.pid, kNoProcess);
   }
   const Client next = connect_context("b", static_cast<std::uint32_t>(::getpid()));
   next.session->context->extra_slots = {kExtra};
-  EXPECT_EQ(ask(asker, kExtra).standing, PeerStanding::kRuns);
+  EXPECT_EQ(ask(asker, kExtra).standing, Standing::kRuns);
 }
 
 }  // namespace

@@ -187,9 +187,9 @@ TEST_F(EngineTest, AsksItsHostOnceAboutAPeerAndPassesOnWhatIsTold) {
   path->inquire(now);
   path->inquire(now);
   EXPECT_EQ(left.notes.questions, 1);
-  using Standing = wire::PeerReport::Standing;
+  using Standing = PeerReport::Standing;
   EXPECT_EQ(path->report(now).standing, Standing::kAsked);
-  wire::PeerReport news;
+  PeerReport news;
   news.standing = Standing::kStopped;
   news.pid = 42;
   left.engine.reports().told(right.address, right.qp->number(), news, now + 1);

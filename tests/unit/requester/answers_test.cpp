@@ -98,7 +98,7 @@ TEST_F(AnswerTimerTest, KeepsItsTimeoutForANewConnection) {
 class SilentPeerTest : public ::testing::Test {
  protected:
   using Verdict = SilentPeer::Verdict;
-  using Standing = wire::PeerReport::Standing;
+  using Standing = PeerReport::Standing;
   using Reading = wire::Path::Reading;
 
   Verdict judge(std::optional<Reading> reading = std::nullopt) {
@@ -106,7 +106,7 @@ class SilentPeerTest : public ::testing::Test {
   }
 
   SilentPeer peer_;
-  wire::PeerReport report_;
+  PeerReport report_;
   TimeNs now_ = 1'000'000'000;
 };
 

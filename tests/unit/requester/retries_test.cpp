@@ -11,7 +11,7 @@
 namespace verbena::requester {
 namespace {
 
-using Standing = wire::PeerReport::Standing;
+using Standing = PeerReport::Standing;
 
 // A path that knows about its peer.
 class KnownPath final : public wire::Path {
@@ -19,13 +19,13 @@ class KnownPath final : public wire::Path {
   std::uint32_t capacity_packets(std::size_t) noexcept override { return 64; }
   std::optional<Reading> reading() noexcept override { return read; }
   void inquire(TimeNs) noexcept override { ++inquiries; }
-  wire::PeerReport report(TimeNs since) noexcept override {
+  PeerReport report(TimeNs since) noexcept override {
     asked_since = since;
-    return inquiries == 0 ? wire::PeerReport{} : answer;
+    return inquiries == 0 ? PeerReport{} : answer;
   }
 
   std::optional<Reading> read;
-  wire::PeerReport answer;  // what the peer's process is said to do
+  PeerReport answer;  // what the peer's process is said to do
   int inquiries = 0;
   TimeNs asked_since = 0;
 };
@@ -45,7 +45,7 @@ class RetriesTest : public queue::testing::EndpointTest {
     psns_.give(5);
     psns_.send(5);
   }
-  wire::PeerReport report() { return retries_.report_on_peer(timer_, now_); }
+  PeerReport report() { return retries_.report_on_peer(timer_, now_); }
   std::optional<TimeNs> excuse() { return retries_.excuse(report(), timer_, now_); }
   void tell_of_silence() { retries_.tell_of_silence(psns_, timer_, report(), now_); }
   bool says(const char* words) const { return sink_.said.find(words) != std::string::npos; }
@@ -127,7 +127,7 @@ TEST_F(RetriesTest, TheLastSilenceIsToldWithItsRetries) {
 }
 
 TEST_F(RetriesTest, TheLastSilenceIsToldWithItsCause) {
-  using QueuePair = wire::PeerReport::QueuePair;
+  using QueuePair = PeerReport::QueuePair;
   endpoint_.peer_lid = 77;
   const auto told = [&](Standing standing, QueuePair queue_pair = QueuePair::kUnknown) {
     path_->answer.standing = standing;

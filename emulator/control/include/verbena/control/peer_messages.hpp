@@ -12,8 +12,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
+#include "verbena/base/peer_report.hpp"
 #include "verbena/control/messages.hpp"
 
 namespace verbena::control {
@@ -24,30 +24,14 @@ struct PeerQuestion {
   VERBENA_MESSAGE(kPeerQuestion) { a(m.address, m.qpn); }
 };
 
-enum class PeerStanding : std::uint8_t {
-  kElsewhere = 0,  // perhaps at another emulator
-  kRuns = 1,
-  kStopped = 2,
-  kEnded = 3,
-  kClosed = 4,   // the process lives, but has closed the device
-  kNobody = 5,   // no process has or had queue pairs with such numbers
-  kNowhere = 6,  // no device has the address
-};
-enum class PeerQp : std::uint8_t { kUnknown = 0, kNone = 1, kNotReady = 2, kReady = 3, kError = 4 };
-
 struct PeerNews {
   IpAddress address;
   std::uint32_t qpn = 0;
-  PeerStanding standing = PeerStanding::kElsewhere;
-  PeerQp queue_pair = PeerQp::kUnknown;
-  std::uint32_t connected_to = 0;  // QPN that a ready queue pair is connected to; 0: unknown
-  bool has_unread = false;         // the peer's socket holds packets that it has not read
-  bool is_asker = false;           // the peer's process is the asker's own
-  std::uint32_t pid = 0;
-  std::string comm;
+  PeerReport report;
   VERBENA_MESSAGE(kPeerNews) {
-    a(m.address, m.qpn, m.standing, m.queue_pair, m.connected_to, m.has_unread, m.is_asker, m.pid,
-      m.comm);
+    auto& r = m.report;
+    a(m.address, m.qpn, r.standing, r.queue_pair, r.connected_to, r.has_unread, r.is_own_process,
+      r.pid, r.name);
   }
 };
 
@@ -61,7 +45,7 @@ struct QpQuestion {
 
 struct QpAnswer {
   QpQuestion question;
-  PeerQp queue_pair = PeerQp::kUnknown;
+  PeerReport::QueuePair queue_pair = PeerReport::QueuePair::kUnknown;
   std::uint32_t connected_to = 0;
   VERBENA_MESSAGE(kQpAnswer) { a(m.question, m.queue_pair, m.connected_to); }
 };

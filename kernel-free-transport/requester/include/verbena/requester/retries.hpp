@@ -9,11 +9,11 @@
 #include <cstdint>
 #include <optional>
 
+#include "verbena/base/peer_report.hpp"
 #include "verbena/queue/endpoint.hpp"
 #include "verbena/requester/answer_timer.hpp"
 #include "verbena/requester/send_psns.hpp"
 #include "verbena/requester/silent_peer.hpp"
-#include "verbena/wire/peer_report.hpp"
 
 namespace verbena::requester {
 
@@ -49,10 +49,10 @@ class Retries {
   // --- an answer is overdue ---
   // Returns what is known about the peer's process. A thread that was woken late has had no
   // occasion to ask before, so it asks now.
-  [[gnu::cold]] wire::PeerReport report_on_peer(const AnswerTimer& timer, TimeNs now);
+  [[gnu::cold]] PeerReport report_on_peer(const AnswerTimer& timer, TimeNs now);
   // Returns for how long from now on no answer is expected, if the peer was kept from answering: no
   // retry counts. Returns nothing if a retry counts.
-  [[gnu::cold]] std::optional<TimeNs> excuse(const wire::PeerReport& peer, const AnswerTimer& timer,
+  [[gnu::cold]] std::optional<TimeNs> excuse(const PeerReport& peer, const AnswerTimer& timer,
                                              TimeNs now);
   // Tells the program about a silence that does not end, since with timeout 0 no retry counts.
   [[gnu::cold]] void tell_of_endless_silence(Psn missing, const AnswerTimer& timer, TimeNs now);
@@ -60,7 +60,7 @@ class Retries {
   // --- no retry is left ---
   // Tells the program about the silence, after a retry that was counted just now.
   [[gnu::cold]] void tell_of_silence(const SendPsns& psns, const AnswerTimer& timer,
-                                     const wire::PeerReport& peer, TimeNs now);
+                                     const PeerReport& peer, TimeNs now);
   // Tells the program that the peer is not silent, but goes on to report that this packet is
   // missing.
   [[gnu::cold]] void tell_of_gap(Psn missing);

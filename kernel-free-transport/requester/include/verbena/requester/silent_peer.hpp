@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "verbena/base/peer_report.hpp"
 #include "verbena/base/types.hpp"
 #include "verbena/wire/path.hpp"
-#include "verbena/wire/peer_report.hpp"
 
 namespace verbena::requester {
 
@@ -27,9 +27,9 @@ class SilentPeer {
   enum class Verdict : std::uint8_t { kRetryCounts, kExcused, kStopped };
 
   // Judges an answer that is overdue.
-  Verdict judge(const wire::PeerReport& report, const std::optional<wire::Path::Reading>& reading,
+  Verdict judge(const PeerReport& report, const std::optional<wire::Path::Reading>& reading,
                 TimeNs now) {
-    using Standing = wire::PeerReport::Standing;
+    using Standing = PeerReport::Standing;
     if (report.standing == Standing::kStopped) return Verdict::kStopped;
     if (report.standing == Standing::kAsked) {
       if (asked_since_ == 0) asked_since_ = now;

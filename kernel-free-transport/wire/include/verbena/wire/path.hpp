@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "verbena/base/peer_report.hpp"
 #include "verbena/base/types.hpp"
-#include "verbena/wire/peer_report.hpp"
 #include "verbena/wire/sizes.hpp"
 
 namespace verbena::wire {

@@ -17,6 +17,7 @@
 #include "verbena/context/object_counts.hpp"
 #include "verbena/context/port.hpp"
 #include "verbena/context/ring_requests.hpp"
+#include "verbena/control/peer_messages.hpp"
 #include "verbena/control/stats_page.hpp"
 #include "verbena/control/status_messages.hpp"
 #include "verbena/engine/engine.hpp"
@@ -98,6 +99,7 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   void on_port_message(control::Incoming& message);
   void on_question(const control::Incoming& message);
   void find_queue_pair(const control::FindQueuePair& question);
+  void answer_about_queue_pair(const control::QpQuestion& question);
   std::vector<control::WaitingDestroy> waiting_destroys();
   void report_status(const control::StatusRequest& request, std::uint32_t sequence);
   void raise_event(const control::RaiseEvent& request, std::uint32_t sequence);

@@ -8,8 +8,8 @@
 
 #include "verbena/base/address.hpp"
 #include "verbena/base/lock.hpp"
+#include "verbena/base/peer_report.hpp"
 #include "verbena/base/types.hpp"
-#include "verbena/wire/peer_report.hpp"
 
 namespace verbena::provider {
 
@@ -19,9 +19,9 @@ class PeerReports {
   bool must_ask(const IpAddress& address, Qpn qp, TimeNs now) noexcept;
   // Takes a report about the process, and either about its queue pair or about what it has not
   // read.
-  void told(const IpAddress& address, Qpn qp, const wire::PeerReport& news, TimeNs now) noexcept;
+  void told(const IpAddress& address, Qpn qp, const PeerReport& news, TimeNs now) noexcept;
   // Returns what was reported since then, or shortly before.
-  wire::PeerReport report_on(const IpAddress& address, Qpn qp, TimeNs since) noexcept;
+  PeerReport report_on(const IpAddress& address, Qpn qp, TimeNs since) noexcept;
 
  private:
   // A process may have many queue pairs, all of which ask.
@@ -35,7 +35,7 @@ class PeerReports {
     TimeNs asked_at = 0;
     TimeNs told_at = 0;
     Qpn qp;  // the queue pair that report.queue_pair is about
-    wire::PeerReport report;
+    PeerReport report;
   };
   Entry& entry_of(const IpAddress& address, Qpn qp) noexcept;
 
