@@ -64,6 +64,24 @@ TEST(Migration, MovesWhenTheRetriesAreUsedUpAndThePeerFollows) {
   s.expect_unharmed();
 }
 
+// A queue pair that was reset has no second path any more.
+TEST(Migration, IsForgottenByAReset) {
+  PeerOptions options;
+  options.retry_count = 1;
+  Scene s(options);
+  arm(s);
+  s.left.to_state(qp::State::kReset);
+  s.right.to_state(qp::State::kReset);
+  s.left.sends.clear();
+  s.left.bring_up(s.right);
+  s.right.bring_up(s.left);
+  s.pair.world.filter = [](const Node&, std::span<const std::uint8_t>) { return false; };
+  s.left.post(s.left.write(2, 100, s.right));
+  ASSERT_TRUE(s.pair.run_until([&] { return s.left.sends.size() == 1; }));
+  EXPECT_EQ(s.left.sends.back().status, Status::kRetryExceeded);
+  EXPECT_EQ(s.left.count(AsyncEvent::kPathMigrated), 0u);
+}
+
 TEST(Migration, EndsInErrorWhenTheSecondPathFailsToo) {
   PeerOptions options;
   options.retry_count = 1;

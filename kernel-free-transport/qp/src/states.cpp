@@ -120,6 +120,8 @@ void QueuePair::enter_reset() {
   endpoint_.rendezvous.clear();
   attributes_ = Attributes{};
   established_reported_ = false;
+  endpoint_.migrated = true;
+  endpoint_.alternate_armed = endpoint_.migration_wanted = false;
 }
 
 void QueuePair::enter_rtr() {
