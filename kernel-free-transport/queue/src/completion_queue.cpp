@@ -162,6 +162,16 @@ std::uint32_t CompletionQueue::open_account() {
   return accounts_.open();
 }
 
+void CompletionQueue::count_seen(std::uint32_t account) noexcept {
+  const Guard guard(lock_);
+  for (const Completion& c : seen_) {
+    std::uint32_t expected = account;
+    if (account_of(c).compare_exchange_strong(expected, 0, std::memory_order_relaxed)) {
+      accounts_.at(account).add_polled(c.slots);
+    }
+  }
+}
+
 void CompletionQueue::disown(std::uint32_t account) noexcept {
   const Guard guard(lock_);
   disown_locked(account);

@@ -79,6 +79,7 @@ void ReceiveQueue::detach(CompletionQueue& cq) noexcept {
   const Guard guard(lock_);
   std::erase_if(attached_, [&](Attached& a) {
     if (a.cq != &cq || --a.users != 0) return false;
+    cq.count_seen(a.account);
     settle(a);
     cq.close_account(a.account);
     return true;

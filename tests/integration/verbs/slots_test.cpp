@@ -193,6 +193,51 @@ TEST_F(Slots, AreFreeAsTheExtendedPollReads) {
   EXPECT_EQ(fill(left_, 0), kDepth - 4);
 }
 
+// The receives of a shared queue, when their last user with this completion queue is destroyed
+// while a reader looks.
+TEST_F(Slots, OfASharedQueueOutliveItsUsers) {
+  ibv_srq_init_attr shared{};
+  shared.attr = {kDepth, 1, 0};
+  ibv_srq* const srq = ibv_create_srq(pd_, &shared);
+  ASSERT_NE(srq, nullptr);
+  const auto fill_srq = [&] {
+    ibv_sge sge = at(2048, 1024);
+    ibv_recv_wr wr{};
+    ibv_recv_wr* bad = nullptr;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    std::uint32_t taken = 0;
+    while (taken < 100 && ibv_post_srq_recv(srq, &wr, &bad) == 0) ++taken;
+    return taken;
+  };
+  ASSERT_EQ(fill_srq(), kDepth);
+  for (int round = 0; round < 4; ++round) {
+    ibv_cq_init_attr_ex init{};
+    init.cqe = 100;
+    ex_ = ibv_create_cq_ex(context_, &init);
+    ASSERT_NE(ex_, nullptr);
+    Shape receives;
+    receives.srq = srq;
+    receives.receive_cq = receives.send_cq = ibv_cq_ex_to_cq(ex_);
+    connect(receives);
+    for (std::uint32_t i = 0; i < kDepth; ++i) post(left_, request());
+    poll_from(cq_, kDepth);
+    ibv_poll_cq_attr attr{};
+    ASSERT_EQ(ibv_start_poll(ex_, &attr), 0);
+    ASSERT_EQ(ibv_next_poll(ex_), 0);
+    ASSERT_EQ(qps_.back(), right_);
+    qps_.pop_back();
+    ASSERT_EQ(ibv_destroy_qp(right_), 0);
+    while (ibv_next_poll(ex_) == 0) {
+    }
+    ibv_end_poll(ex_);
+    ASSERT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(ex_)), 0);
+    ex_ = nullptr;
+    ASSERT_EQ(fill_srq(), kDepth) << round;
+  }
+  EXPECT_EQ(ibv_destroy_srq(srq), 0);
+}
+
 TEST_F(Slots, AreTheBuildersToo) {
   connect_with(cq_, false, true);
   ibv_qp_ex* const q = ibv_qp_to_qp_ex(left_);

@@ -281,6 +281,27 @@ TEST_F(ReceiveSlots, AreCountedInAllQueuesWhereItsUsersComplete) {
   EXPECT_EQ(post(queue, 6), Posted::kFull);
 }
 
+// A reader looks at completions, and reads some of them, when the last user with this queue leaves.
+TEST_F(ReceiveSlots, OfWhatAReaderHasSeenAreFreeWhenTheAccountIsClosed) {
+  ReceiveQueue queue = make(4);
+  const std::uint32_t account = queue.attach(cq_);
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint64_t id = 1; id <= 4; ++id) ASSERT_EQ(post(queue, id), Posted::kOk) << round;
+    for (int i = 0; i < 4; ++i) complete(queue, cq_, account);
+    const auto seen = cq_.peek(4);
+    ASSERT_EQ(seen.size(), 4u);
+    cq_.note_read(seen[0]);
+    queue.detach(cq_);
+    for (std::size_t i = 1; i < 4; ++i) cq_.note_read(seen[i]);
+    Completion last;
+    cq_.consume(4, last);
+    ASSERT_EQ(queue.attach(cq_), account);
+  }
+  for (std::uint64_t id = 1; id <= 4; ++id) ASSERT_EQ(post(queue, id), Posted::kOk);
+  EXPECT_EQ(post(queue, 5), Posted::kFull);
+  queue.detach(cq_);
+}
+
 TEST_F(ReceiveSlots, OfWhatIsForgottenAreFree) {
   ReceiveQueue queue = make(2);
   const std::uint32_t account = queue.attach(cq_);

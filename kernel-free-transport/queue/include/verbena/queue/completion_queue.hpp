@@ -89,7 +89,8 @@ class CompletionQueue {
   // called for it.
   std::span<const Completion> peek(std::size_t most) noexcept;
   void note_read(const Completion& seen) noexcept {
-    accounts_.at(account_of(seen).load(std::memory_order_relaxed)).add_read(seen.slots);
+    const auto account = account_of(seen).exchange(0, std::memory_order_relaxed);
+    accounts_.at(account).add_read(seen.slots);
   }
   // Takes the first `count` of the completions that peek() showed and copies the last of them to
   // `kept`.
@@ -119,6 +120,8 @@ class CompletionQueue {
   // Returns the count of an account. It lives as long as this queue; once the account is closed, it
   // may be reused for another work queue.
   const FreedSlots& freed(std::uint32_t account) noexcept { return accounts_.at(account); }
+  // Counts what a reader has seen and not read yet as polled, because the account will be closed.
+  void count_seen(std::uint32_t account) noexcept;
   // Makes the completions in the queue free no slots of this account any more.
   void disown(std::uint32_t account) noexcept;
   void close_account(std::uint32_t account) noexcept;
