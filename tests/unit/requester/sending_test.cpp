@@ -321,5 +321,22 @@ TEST(CreditsTest, AllowAsManyMessagesAsThePeerHasReceives) {
   EXPECT_TRUE(credits.allow_another());
 }
 
+// The peer counts each request packet of a READ, and its numbers wrap at 24 bits.
+TEST(CreditsTest, CountOurMessagesWhateverThePeerCounts) {
+  Credits credits;
+  constexpr std::uint8_t kTwo = 2;
+  std::uint32_t theirs = 0;
+  for (int read = 0; read < 100; ++read) {
+    const std::uint32_t ours = credits.next_message();
+    theirs = (theirs + 1'000'003) & 0xffffff;
+    credits.align(wire::Aeth::ack(kTwo, theirs), ours);
+    credits.update(wire::Aeth::ack(kTwo, theirs));
+    ASSERT_TRUE(credits.allow_another()) << read;
+  }
+  credits.next_message();
+  credits.next_message();
+  EXPECT_FALSE(credits.allow_another());
+}
+
 }  // namespace
 }  // namespace verbena::requester
