@@ -13,13 +13,14 @@ constexpr std::uint32_t kMessage = 4096;  // 16 packets
 // Connections between two devices, of which the receiving one holds `capacity` packets.
 class Crowd {
  public:
-  Crowd(std::size_t count, std::uint32_t capacity) : world(1) {
+  Crowd(std::size_t count, std::uint32_t capacity, const PeerOptions& options = {})
+      : world(1), options_(options) {
     world.faults().receive_capacity = capacity;
     for (std::size_t i = 0; i < count; ++i) join();
   }
   void join() {
-    Peer& from = left.emplace_back(world, sender, PeerOptions{});
-    Peer& to = right.emplace_back(world, receiver, PeerOptions{});
+    Peer& from = left.emplace_back(world, sender, options_);
+    Peer& to = right.emplace_back(world, receiver, options_);
     from.bring_up(to);
     to.bring_up(from);
   }
@@ -61,6 +62,9 @@ class Crowd {
   Node& sender = world.add_node();
   Node& receiver = world.add_node();
   std::deque<Peer> left, right;
+
+ private:
+  PeerOptions options_;
 };
 
 TEST(Turns, ManyTogetherStayBelowWhatTheirPeerHolds) {
@@ -128,6 +132,24 @@ TEST(Turns, WhoGetsNoAnswerKeepsNobodyWaiting) {
   for (std::size_t i = 0; i < 4; ++i) {
     ASSERT_TRUE(crowd.run_until_sent(i, 1, 20'000'000'000));
     EXPECT_EQ(crowd.left[i].sends[0].status, Status::kRetryExceeded);
+  }
+}
+
+// Neither for ever, where no retry counts, nor for a long local ACK timeout (here 17 s).
+TEST(Turns, WhoGetsNoAnswerForLongKeepsNobodyWaiting) {
+  for (const std::uint8_t timeout : {0, 22}) {
+    PeerOptions options;
+    options.timeout = timeout;
+    Crowd crowd(6, 36, options);
+    crowd.lose_all_of(5);
+    for (std::size_t i = 0; i < 5; ++i) crowd.post_writes(i, 20);
+    crowd.run_until([] { return false; }, 1'000'000);
+    crowd.post_writes(5, 60);
+    ASSERT_TRUE(crowd.run_until_sent(5, 60, 300'000'000)) << int{timeout};
+    EXPECT_THAT(statuses(crowd.left[5].sends), testing::Each(Status::kSuccess));
+    // They go on when they are heard again.
+    crowd.world.filter = nullptr;
+    for (std::size_t i = 0; i < 5; ++i) ASSERT_TRUE(crowd.run_until_sent(i, 20)) << i;
   }
 }
 

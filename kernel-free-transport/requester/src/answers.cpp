@@ -215,7 +215,10 @@ bool Requester::take_data(const wire::PacketView& packet, TimeNs now) {
     endpoint_.drops->count(DropReason::kMalformed);
     return false;
   }
-  if (packet.row->aeth) credits_.update(packet.aeth());
+  if (packet.row->aeth) {
+    if (psn + (packet.psns - 1) == entry.last()) credits_.align(packet.aeth(), entry.message);
+    credits_.update(packet.aeth());
+  }
   const Status status = take_answer(endpoint_, queue(), position, packet);
   if (status != Status::kSuccess) {
     // Local operations before this request are done: they retired above.
@@ -283,7 +286,7 @@ TimeNs Requester::deadline() const {
     return until != 0 && tracker_.has_unsent() ? until : kNever;
   }
   if (rnr_wait_.is_waiting()) return rnr_wait_.until();
-  if (psns().is_all_answered() || turn_.is_awaited()) return kNever;
+  if (psns().is_all_answered() || only_awaits_turn()) return kNever;
   return timer_.deadline();
 }
 
@@ -295,11 +298,12 @@ void Requester::handle_timeout(TimeNs now) {
     timer_.begin(now);
     return;
   }
-  if (psns().is_all_answered() || turn_.is_awaited()) return;
+  if (psns().is_all_answered() || only_awaits_turn()) return;
   if (timer_.is_retry_due(now)) return handle_silence(now);
   if (timer_.is_probe_due(now)) {
     timer_.probed(now);
     repair_.want_probe(now, in_flight());
+    if (is_silenced(now)) give_up_turn();
     if (!timer_.is_silence_long(now)) return;
     endpoint_.path->inquire(now);
     if (timer_.waits_for_ever()) retries_.tell_of_endless_silence(psns().una(), timer_, now);

@@ -271,12 +271,14 @@ void Requester::note_gone(Psn psn) {
 }
 
 // Returns whether the queue pair has a turn, or needs none. What was sent before is repaired even
-// when the turn is over.
-bool Requester::take_turn(const SendEntry& entry) noexcept {
+// when the turn is over. While the peer is silent, only probes go.
+bool Requester::take_turn(const SendEntry& entry, TimeNs now) noexcept {
   if (!is_reliable()) return true;
   if (turn_.is_held()) return !turn_.is_over() || psns().is_repeating();
   if (turn_.is_needless()) [[likely]]
     return true;
+  if (is_silenced(now)) [[unlikely]]
+    return false;
   return turn_.take(unsent_packets(), window_.capacity(entry.length));
 }
 
@@ -294,7 +296,7 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
     }
     if (!entry.numbered && !begin(entry)) break;
     const std::uint32_t window = window_.packets(entry.length, turn_.share());
-    if (!may_send(entry, window, now) || !take_turn(entry)) break;
+    if (!may_send(entry, window, now) || !take_turn(entry, now)) break;
     switch (transmit_request(entry, window, out, now)) {
       case Result::kSent:
         break;
@@ -334,7 +336,7 @@ Emission::Result Requester::transmit_request(SendEntry& entry, std::uint32_t win
       pacing_.sent(std::min(entry.length, endpoint_.mtu));
       if (tracker_.sent_unreliably(entry)) retire();
     }
-  } while (tracker_.cursor() == position && may_send(entry, window, now) && take_turn(entry));
+  } while (tracker_.cursor() == position && may_send(entry, window, now) && take_turn(entry, now));
   return Result::kSent;
 }
 

@@ -97,6 +97,8 @@ class AnswerTimer {
     const TimeNs is_long = waits_for_ever() ? kLongSilence : retry_interval() / 2;
     return now >= silent_since() + is_long;
   }
+  // Returns whether the peer has been silent for so long that others which send to it go first.
+  bool lets_others_go_first(TimeNs now) const { return now >= silent_since() + kRetryIntervalMin; }
   bool is_wary() const { return wary_ != 0; }
   // An answer that comes sooner than this after a repetition answers what was sent first.
   TimeNs repetition_takes() const { return round_trip_.smoothed() / 2; }

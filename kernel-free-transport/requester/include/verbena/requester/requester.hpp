@@ -119,7 +119,14 @@ class Requester {
   // requester.cpp
   bool transmit_requests(wire::TxBatch& out, TimeNs now);
   bool begin(SendEntry& entry);
-  bool take_turn(const SendEntry& entry) noexcept;
+  bool take_turn(const SendEntry& entry, TimeNs now) noexcept;
+  // Returns whether packets went out, to which the peer has not said anything for long.
+  bool is_silenced(TimeNs now) const {
+    return psns().ahead() != 0 && timer_.lets_others_go_first(now);
+  }
+  // Returns whether there is nothing to wait for before the turn: nothing has gone out yet, or all
+  // must go again.
+  bool only_awaits_turn() const { return turn_.is_awaited() && psns().ahead() == 0; }
   // Returns how many packets unsent_bytes() makes, but at least one for each request. If the
   // requests alone are enough for a turn, only they are counted.
   std::uint64_t unsent_packets() const;
