@@ -217,6 +217,7 @@ void Engine::part() noexcept {
     device_.finish_receive(link::monotonic_now_ns(), device::Acknowledge::kNow);
     lock.unlock();
   }
+  send_what_is_held_back(links_.faults());
 }
 
 // --- posts -------------------------------------------------------------------------------------
@@ -231,6 +232,8 @@ std::optional<TimeNs> Engine::ring(qp::QueuePair& qp, PostState& state) noexcept
   progress_.note_sending(true);
   device_.send_now(qp, now);
   progress_.note_sending(false);
+  // Packets that a fault holds back go on time although the application does not drive.
+  if (const TimeNs due = links_.faults().next_due(); due != kNever) progress_.note_deadline(due);
   return now;
 }
 

@@ -333,7 +333,7 @@ int destroy_qp(ibv_qp* q) noexcept {
                    q->qp_num, qp.multicast.groups.size());
   }
   // The peer must learn that its message was received, or it would wait and fail.
-  qp.engine.flush_acks();
+  qp.engine.catch_up();
   qp.engine.device().destroy_qp(qp.pair);
   qp.pair = nullptr;
   qp.context.events().end_of("ibv_destroy_qp", *q, q->qp_num, q->events_completed, qp.async_events);

@@ -236,4 +236,28 @@ class Verbs : public testing::Test {
   ibv_qp* right_ = nullptr;
 };
 
+// A device that is opened once more, in a context of its own, and so with an engine of its own.
+class Device final : public Verbs {
+ public:
+  Device() { SetUp(); }
+  ~Device() override { TearDown(); }
+  void TestBody() override {}
+  void destroy(ibv_qp* qp) {
+    std::erase(qps_, qp);
+    EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  }
+
+  using Verbs::cq_;
+  using Verbs::make;
+  using Verbs::pd_;
+  using Verbs::poll;
+  using Verbs::post;
+  using Verbs::receive;
+  using Verbs::request;
+  using Verbs::to_rtr;
+  using Verbs::to_rts;
+  using Verbs::to_self;
+  using Verbs::to_state;
+};
+
 }  // namespace verbs_test
