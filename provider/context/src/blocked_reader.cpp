@@ -19,6 +19,9 @@
 namespace verbena::provider {
 namespace {
 
+// A thread that drives does not notice signals, so it looks for them from time to time.
+constexpr int kRoundsUntilSignals = 64;
+
 // One blocking read. While it lives, its thread is the blocked reader of the engine.
 class Visit {
  public:
@@ -47,7 +50,11 @@ class Visit {
       // ends at once. But if events have come soon lately, the thread looks for them awake. On a
       // single processor it yields, so that the sender runs.
       if (reader_spin_.is_on() && engine_.readers().has_one_processor()) give_turn();
-      if ((has_slept_ || reader_spin_.is_on()) && engine_.drive_for_reader()) continue;
+      if ((has_slept_ || reader_spin_.is_on()) && engine_.drive_for_reader()) {
+        if (++driven_ % kRoundsUntilSignals != 0) continue;
+        *wakers = kVerbenaNoWakers;
+        return 0;
+      }
       if (const ssize_t got = take(bytes, size); got != 0) return got;
       if (!blocks()) break;
       if (reader_spin_.is_on() && goes_on_looking()) continue;
@@ -97,6 +104,7 @@ class Visit {
   std::shared_ptr<CompletionChannel> channel_;
   control::MayBlock* may_block_;
   int fd_;
+  std::uint8_t driven_ = 0;  // rounds that brought packets and no event
   bool was_asked_ = false;
   bool sleeps_ = false;
   bool has_slept_ = false;
@@ -105,13 +113,6 @@ class Visit {
 static_assert(sizeof(Visit) <= kVerbenaVisitBytes);
 static_assert(sizeof(CompletionEvent) == kVerbenaEventBytes);
 static_assert(control::kReadPlainly == kVerbenaReadPlainly);
-
-// These signals come to a running thread. Many programs have crash handlers for them, which say
-// nothing about how the program's other handlers are meant.
-bool is_of_a_fault(int number) noexcept {
-  return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL ||
-         number == SIGTRAP || number == SIGSYS || number == SIGABRT;
-}
 
 Visit& visit_in(void* room) { return *std::launder(static_cast<Visit*>(room)); }
 
@@ -154,15 +155,24 @@ void verbena_visit_wake(void* room, const epoll_event* reported, int count) {
 
 void verbena_end_visit(void* room) { std::destroy_at(&visit_in(room)); }
 
+int verbena_is_of_a_fault(int number) {
+  return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL ||
+         number == SIGTRAP || number == SIGSYS || number == SIGABRT;
+}
+
+int verbena_interrupts(int number) {
+  struct sigaction action {};
+  if (::sigaction(number, nullptr, &action) != 0) return 0;
+  if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) return 0;
+  return (action.sa_flags & SA_RESTART) == 0 ? 1 : 0;
+}
+
 // It cannot be known any more which signal it was. In a program with both kinds of handlers, each
-// signal ends the read.
+// signal ends the read. Many programs have crash handlers for faults, which say nothing about how
+// the program's other handlers are meant.
 int verbena_may_interrupt() {
   for (int number = 1; number < NSIG; ++number) {
-    struct sigaction action {};
-    if (is_of_a_fault(number)) continue;
-    if (::sigaction(number, nullptr, &action) != 0) continue;
-    if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) continue;
-    if ((action.sa_flags & SA_RESTART) == 0) return 1;
+    if (!verbena_is_of_a_fault(number) && verbena_interrupts(number)) return 1;
   }
   return 0;
 }

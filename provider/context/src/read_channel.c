@@ -3,42 +3,96 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+
+// A read, with the signals that it holds back. While packets come, the thread does not sleep in the
+// kernel, where a signal would end the read. So after a while signals wait until the thread looks
+// for them, or sleeps.
+struct Read {
+  _Alignas(16) unsigned char visit[kVerbenaVisitBytes];
+  bool holds_signals;
+  sigset_t before;  // the thread's mask, if signals are held back
+};
+
+static void free_signals(struct Read* r) {
+  if (r->holds_signals) pthread_sigmask(SIG_SETMASK, &r->before, NULL);
+  r->holds_signals = false;
+}
+
+static void hold_signals(struct Read* r) {
+  sigset_t held;
+  sigfillset(&held);
+  for (int number = 1; number < NSIG; ++number) {
+    if (verbena_is_of_a_fault(number)) sigdelset(&held, number);
+  }
+  r->holds_signals = pthread_sigmask(SIG_BLOCK, &held, &r->before) == 0;
+}
+
+// Lets the handlers of the signals run that wait. Returns EINTR if one of them ends the read, or 0.
+static int look_for_signals(struct Read* r) {
+  sigset_t waiting;
+  bool is_any = false;
+  int error = 0;
+  if (!r->holds_signals) {
+    hold_signals(r);
+    return 0;
+  }
+  if (sigpending(&waiting) != 0) return 0;
+  for (int number = 1; number < NSIG; ++number) {
+    if (sigismember(&waiting, number) != 1 || sigismember(&r->before, number) == 1) continue;
+    is_any = true;
+    if (verbena_interrupts(number)) error = EINTR;
+  }
+  if (!is_any) return 0;
+  free_signals(r);
+  if (error == 0) hold_signals(r);
+  return error;
+}
+
+static void end_read(struct Read* r) {
+  verbena_end_visit(r->visit);
+  free_signals(r);
+}
 
 // Ends the visit of a cancelled thread. sanitizers.cpp suppresses TSan's reports by this name,
 // because TSan sees no locks of a cancelled thread.
-static void end_cancelled_visit(void* visit) { verbena_end_visit(visit); }
+static void end_cancelled_visit(void* read) { end_read(read); }
 
 // Returns an errno, or 0 when the thread was woken.
-static int sleep_on(int wakers, void* visit) {
+static int sleep_on(int wakers, struct Read* r) {
   struct epoll_event reported[kVerbenaWakers];
   int ready = -1;
-  pthread_cleanup_push(end_cancelled_visit, visit);
-  ready = epoll_wait(wakers, reported, kVerbenaWakers, -1);
+  pthread_cleanup_push(end_cancelled_visit, r);
+  ready = epoll_pwait(wakers, reported, kVerbenaWakers, -1, r->holds_signals ? &r->before : NULL);
   pthread_cleanup_pop(0);
   const int error = ready < 0 ? errno : 0;
-  verbena_visit_wake(visit, reported, ready < 0 ? 0 : ready);
-  return error;
+  verbena_visit_wake(r->visit, reported, ready < 0 ? 0 : ready);
+  return error == EINTR && !verbena_may_interrupt() ? 0 : error;
+}
+
+static int look_around(struct Read* r) {
+  pthread_cleanup_push(end_cancelled_visit, r);
+  pthread_testcancel();
+  pthread_cleanup_pop(0);
+  return look_for_signals(r);
 }
 
 ssize_t verbena_read_channel(int fd, void* bytes, size_t size, int (*may_block)(int fd)) {
   pthread_testcancel();
   const int saved = errno;
-  _Alignas(16) unsigned char visit[kVerbenaVisitBytes];
-  if (size < kVerbenaEventBytes || !verbena_begin_visit(fd, may_block, visit)) {
+  struct Read r = {.holds_signals = false};
+  if (size < kVerbenaEventBytes || !verbena_begin_visit(fd, may_block, r.visit)) {
     errno = saved;
     return kVerbenaReadPlainly;
   }
   ssize_t got = 0;
   int wakers = -1;
-  while ((got = verbena_visit_read(visit, bytes, size, &wakers)) == 0) {
-    const int error = sleep_on(wakers, visit);
-    if (error == EINTR && verbena_may_interrupt()) {
-      verbena_end_visit(visit);
-      errno = EINTR;
-      return -1;
-    }
+  int error = 0;
+  while (error != EINTR && (got = verbena_visit_read(r.visit, bytes, size, &wakers)) == 0) {
+    error = wakers == kVerbenaNoWakers ? look_around(&r) : sleep_on(wakers, &r);
   }
-  verbena_end_visit(visit);
-  errno = saved;
-  return got;
+  end_read(&r);
+  errno = error == EINTR ? EINTR : saved;
+  return error == EINTR ? -1 : got;
 }
