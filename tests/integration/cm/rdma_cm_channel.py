@@ -11,7 +11,7 @@ import struct
  ESTABLISHED, DISCONNECTED, DEVICE_REMOVAL, MULTICAST_JOIN, MULTICAST_ERROR) = range(14)
 TIMEWAIT_EXIT = 15
 (CREATE_ID, DESTROY_ID, _, _, RESOLVE_ROUTE, _, CONNECT, LISTEN, ACCEPT, REJECT, DISCONNECT,
- INIT_QP_ATTR, GET_EVENT, _, SET_OPTION, _, _, _, MIGRATE_ID, QUERY, BIND,
+ INIT_QP_ATTR, GET_EVENT, _, SET_OPTION, _, _, LEAVE_MCAST, MIGRATE_ID, QUERY, BIND,
  RESOLVE_ADDR, JOIN_MCAST) = range(23)
 PS_IPOIB = 0x0002
 PS_TCP = 0x0106
@@ -111,6 +111,10 @@ class Channel:
     def join(self, id_, uid, ip):
         raw = self.ask(JOIN_MCAST, lambda at: struct.pack("<QQIHH", at, uid, id_, 16, 0) +
                        sockaddr(ip, 0).ljust(128, b"\0"), 4)
+        return struct.unpack("<I", raw)[0]
+
+    def leave(self, membership):
+        raw = self.ask(LEAVE_MCAST, lambda at: struct.pack("<QII", at, membership, 0), 4)
         return struct.unpack("<I", raw)[0]
 
     def event(self):

@@ -25,6 +25,7 @@ from rdma_cm_channel import *
 
 QUERY_ADDR = 0
 MANY = 100  # more than the shared memory has room for
+ROUNDS = 100
 
 
 class SharedEventsTest(RdmaCmCase):
@@ -71,6 +72,24 @@ class SharedEventsTest(RdmaCmCase):
                 print("in the child: %r" % error, file=sys.stderr)
                 os._exit(1)
         return lambda: self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def port(self, event):
+        """An event of the port, which the emulator reports to all IDs that it concerns at once."""
+        env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+        subprocess.run([binary("verbena"), "port", "verbena0", event], check=True, env=env, capture_output=True, timeout=LIMIT)
+
+    def bound(self, channel):
+        """Returns {uid: ID} of three new IDs, in the order in which the emulator reports events to them. One event for each
+        lies unread, and the last is announced."""
+        ids = {}
+        for uid in (1, 2, 3):
+            ids[uid] = channel.create(uid)
+            channel.bind(ids[uid], "127.0.0.1", 0)
+        self.port("gid-change")
+        ids = {event.uid: event.id for event in (channel.event() for _ in ids)}
+        self.port("gid-change")
+        self.assertTrue(select.select([channel.fd], [], [], LIMIT)[0])
+        return ids
 
     # --- who has an event --------------------------------------------------------------------
 
@@ -203,6 +222,36 @@ class SharedEventsTest(RdmaCmCase):
         self.assertFalse(self.is_readable(new))
         self.assertEqual(new.destroy(moved), 20)
         self.assertEqual(old.destroy(stays), 20)
+
+    def test_nothing_is_announced_for_an_event_that_was_withdrawn(self):
+        """A message stands for all events that come together, and belongs to the last of them. Here that one is withdrawn."""
+        for flags in (os.O_NONBLOCK, 0):
+            channel = self.channel(flags)
+            for _ in range(ROUNDS):
+                ids = self.bound(channel)
+                first, second, last = ids
+                self.assertEqual(channel.destroy(ids[last]), 1)
+                self.assertEqual([channel.event().uid for _ in range(2)], [first, second])
+                self.assertFalse(self.is_readable(channel))
+                self.assertEqual([channel.destroy(ids[uid]) for uid in (first, second)], [2, 2])
+
+    def test_nothing_is_announced_for_a_membership_that_was_left(self):
+        channel = self.channel()
+        id_ = channel.create(1, PS_UDP)
+        channel.bind(id_, "127.0.0.1", 0)
+        for _ in range(ROUNDS):
+            memberships = {uid: channel.join(id_, uid, "239.1.1.%d" % uid) for uid in (1, 2, 3)}
+            self.assertEqual([channel.event().type for _ in memberships], [MULTICAST_JOIN] * 3)
+            self.port("down")
+            first, second, last = [channel.event().uid for _ in memberships]
+            self.port("up")
+            self.port("down")
+            self.assertTrue(self.is_readable(channel))
+            self.assertEqual(channel.leave(memberships[last]), 2)
+            self.assertEqual([channel.event().uid for _ in range(2)], [first, second])
+            self.assertFalse(self.is_readable(channel))
+            self.port("up")
+            self.assertEqual([channel.leave(memberships[uid]) for uid in (first, second)], [3, 3])
 
     # --- answers -----------------------------------------------------------------------------
 

@@ -179,12 +179,13 @@ void CmService::execute(fabric::ClientId client, const control::Incoming& messag
   reply.response = std::move(done.response);
   reply.destroyed_at = done.destroyed_uid;
   reply.destroyed_events = done.destroyed_events;
-  if (done.withdrawn > 0) {
-    const bool migrated = request->other != 0;
-    reply.withdrawn = take_back(migrated ? request->other : request->channel);
-  }
-  // A client that fetches one event after the other finds the next one announced.
-  if (cm::Ucma::is_get_event(request->command)) announce(request->channel);
+  // A client that fetches one event after the other finds the next one announced. An event that was
+  // announced together with a withdrawn one has no message, and can be read once the client has the
+  // reply. So it is announced before, and the messages are counted after that.
+  const bool withdraws = control::id_withdrawn_by(request->command).has_value();
+  if (withdraws || cm::Ucma::is_get_event(request->command)) announce(request->channel);
+  if (withdraws)
+    reply.withdrawn = take_back(request->other != 0 ? request->other : request->channel);
   clients_.send(client, control::encode(reply, message.header.sequence), {});
   announce_soon(request->channel);
   flush_soon();
