@@ -253,6 +253,34 @@ class SharedEventsTest(RdmaCmCase):
             self.port("up")
             self.assertEqual([channel.leave(memberships[uid]) for uid in (first, second)], [3, 3])
 
+    def test_nothing_is_announced_for_an_event_that_moved_to_another_channel(self):
+        old, new = self.channel(os.O_NONBLOCK), self.channel(os.O_NONBLOCK)
+        for _ in range(ROUNDS):
+            ids = self.bound(old)
+            first, second, last = ids
+            self.assertEqual(new.migrate(ids[last], old), 1)
+            self.assertEqual(new.event().uid, last)
+            self.assertFalse(self.is_readable(new))
+            self.assertEqual([old.event().uid for _ in range(2)], [first, second])
+            self.assertFalse(self.is_readable(old))
+            self.assertEqual(new.destroy(ids[last]), 2)
+            self.assertEqual([old.destroy(ids[uid]) for uid in (first, second)], [2, 2])
+
+    def test_an_event_behind_one_that_moved_to_another_channel(self):
+        """It lies ready again, so the program needs no emulator to read it."""
+        old, new = self.channel(os.O_NONBLOCK), self.channel(os.O_NONBLOCK)
+        first, second, last = ids = self.bound(old)
+        self.assertEqual(new.migrate(ids[first], old), 1)
+        self.daemon.send_signal(signal.SIGSTOP)
+        try:
+            for channel, uids in ((old, [second, last]), (new, [first])):
+                self.assertTrue(self.is_readable(channel))
+                self.assertEqual([channel.event().uid for _ in uids], uids)
+                self.assertFalse(self.is_readable(channel))
+        finally:
+            self.daemon.send_signal(signal.SIGCONT)
+        self.assertEqual([(new if uid == first else old).destroy(id_) for uid, id_ in ids.items()], [2, 2, 2])
+
     # --- answers -----------------------------------------------------------------------------
 
     def test_an_answer_changes_with_its_id(self):

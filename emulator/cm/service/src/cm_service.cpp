@@ -184,8 +184,12 @@ void CmService::execute(fabric::ClientId client, const control::Incoming& messag
   // reply. So it is announced before, and the messages are counted after that.
   const bool withdraws = control::id_withdrawn_by(request->command).has_value();
   if (withdraws || cm::Ucma::is_get_event(request->command)) announce(request->channel);
-  if (withdraws)
-    reply.withdrawn = take_back(request->other != 0 ? request->other : request->channel);
+  if (withdraws) {
+    // A migrated ID takes its events along, and the events behind them stay on the other channel.
+    const cm::ChannelId left = request->other != 0 ? request->other : request->channel;
+    if (left != request->channel) announce(left);
+    reply.withdrawn = take_back(left);
+  }
   clients_.send(client, control::encode(reply, message.header.sequence), {});
   announce_soon(request->channel);
   flush_soon();
