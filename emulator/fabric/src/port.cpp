@@ -87,7 +87,7 @@ Port::Port(control::DeviceInfo info, link::SlotGroup slots, Poller& poller,
 Port::~Port() {
   for (const auto& group : open_groups_) poller_.unwatch(group->link->wait_fd());
   if (!further_.empty()) poller_.unwatch(addresses_->further_wait_fd());
-  if (own_) poller_.unwatch(own_->wait_fd());
+  if (own_) poller_.unwatch(addresses_->wait_fd());
 }
 
 link::SlotGroupOptions Port::slot_options(const control::DeviceInfo& info) {
@@ -131,7 +131,7 @@ Outcome<Done> Port::open_own_link() {
   capture_ = capture.get();
   // Transactions name its packets, so the link needs no name of its own (0).
   own_ = std::make_unique<link::FaultLink>(std::move(capture), 0, own_counters_.counters.drops);
-  poller_.watch(own_->wait_fd(), [this] { receive_own(); });
+  poller_.watch(addresses_->wait_fd(), [this] { receive_own(); });
   return Done{};
 }
 

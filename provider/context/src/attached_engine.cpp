@@ -153,7 +153,7 @@ void AttachedEngine::resume_dead() noexcept {
   if (nothing >= 0) {
     // The descriptor numbers stay taken, because their owners close them.
     ::dup3(nothing, client_.fd(), O_CLOEXEC);
-    ::dup3(nothing, engine_->links().faults().wait_fd(), O_CLOEXEC);
+    ::dup3(nothing, engine_->links().peers().wait_fd(), O_CLOEXEC);
     ::close(nothing);
   }
   resume();

@@ -272,7 +272,7 @@ bool Engine::begin_blocked_read(CompletionChannel& channel) noexcept {
   if (!readers_.open() || !channel.pipe.open_reader()) return false;
   if (!channel.wakers) {
     const std::initializer_list<WaitSet::Member> members = {
-        {channel.pipe.reader()}, {links_.faults().wake_edges(), true}, {readers_.closing_fd()}};
+        {channel.pipe.reader()}, {links_.peers().wake_edges(), true}, {readers_.closing_fd()}};
     if (!channel.wakers.make(members)) return false;
   }
   if (!readers_.enter()) return false;

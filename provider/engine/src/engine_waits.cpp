@@ -14,8 +14,8 @@ namespace verbena::provider {
 bool Engine::prepare_wait() noexcept {
   Lock& lock = device_.receive_lock();
   if (!lock.try_lock()) return false;
-  links_.faults().silence();
-  const bool may_sleep = links_.faults().prepare_wait();
+  links_.peers().silence();
+  const bool may_sleep = links_.peers().prepare_wait();
   if (may_sleep) ++sleepers_;
   lock.unlock();
   return may_sleep;
@@ -23,12 +23,12 @@ bool Engine::prepare_wait() noexcept {
 
 void Engine::end_wait() noexcept {
   const Guard guard(device_.receive_lock());
-  if (--sleepers_ == 0) links_.faults().end_wait();
+  if (--sleepers_ == 0) links_.peers().end_wait();
 }
 
 TimeNs Engine::next_deadline() const noexcept {
   if (device_.has_work()) return 0;
-  return std::min(device_.next_deadline(), links_.faults().next_timeout());
+  return std::min(device_.next_deadline(), links_.faults().next_due());
 }
 
 bool Engine::awaits_packets(CompletionChannel& channel) noexcept {
@@ -38,11 +38,11 @@ bool Engine::awaits_packets(CompletionChannel& channel) noexcept {
 bool Engine::prepare_reader_wait() noexcept {
   flush_acks();
   // The progress thread asks for packets that the link holds back for a while.
-  if (const TimeNs held_until = links_.faults().next_timeout(); held_until != kNever) {
+  if (const TimeNs held_until = links_.faults().next_due(); held_until != kNever) {
     progress_.note_deadline(held_until);
   }
   const Guard guard(device_.receive_lock());
-  const bool may_sleep = links_.faults().prepare_wait();
+  const bool may_sleep = links_.peers().prepare_wait();
   if (may_sleep) ++sleepers_;
   return may_sleep;
 }

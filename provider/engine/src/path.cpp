@@ -25,7 +25,7 @@ class Engine::Path final : public wire::Path {
   // Returns half of a ring, because answers share the ring with requests. A packet of at most 1 KiB
   // counts as one of 1 KiB, because others may be that long.
   std::uint32_t capacity_packets(std::size_t packet_bytes) noexcept override {
-    const std::uint32_t by_udp = engine_.links_.faults().capacity_packets(packet_bytes);
+    const std::uint32_t by_udp = engine_.links_.peers().udp().capacity_packets(packet_bytes);
     if (!engine_.has_rings_ || !is_local()) return by_udp;
     const std::size_t largest = std::max(packet_bytes, kSmallPacket + wire::kMaxHeaders);
     return std::min(by_udp, link::SharedRing::packets_held(largest) / 2);

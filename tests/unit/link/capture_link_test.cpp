@@ -31,7 +31,8 @@ class CaptureLinkTest : public ::testing::Test {
     back.add(make_packet(a_qp_, psn, 16), to(own_address(0)));
     ASSERT_EQ(b_.link->send(back.get(), b_.qp(1)), 1u);
     Collector sink;
-    ASSERT_EQ(receive_count(capture_, sink, 1), 1u);
+    ASSERT_TRUE(wait_readable(receiver_));
+    ASSERT_EQ(capture_.receive(sink, 64), 1u);
     EXPECT_EQ(sink.arrived.size(), 1u);
   }
   static std::uint32_t psn_of(const CaptureEnds::Taken& taken) {
@@ -43,6 +44,7 @@ class CaptureLinkTest : public ::testing::Test {
   Node a_{group_a_};
   Node b_{group_b_};
   const Qpn a_qp_ = a_.qp(1);
+  const int receiver_ = a_.link->wait_fd();
   CaptureLink capture_{std::move(a_.link), own_address(0), &fixed_time};
   CaptureEnds ring_;
 };

@@ -41,8 +41,6 @@ class Recorder final : public Link {
     return record(batch, flow, true, batch.size());
   }
   std::size_t receive(RxSink&, std::size_t) noexcept override { return 0; }
-  int wait_fd() const noexcept override { return -1; }
-  std::uint32_t capacity_packets(std::size_t) const noexcept override { return 42; }
 
   std::vector<Sent> sent;
   std::size_t room = ~std::size_t{0};
@@ -140,8 +138,7 @@ TEST_F(FaultLinkTest, PassesEverythingThroughWithoutFaults) {
   EXPECT_EQ(recorder_->sent.size(), 100u);
   EXPECT_EQ(recorder_->calls, 4u);
   EXPECT_EQ(counted(FaultCounter::kPackets), 0u);
-  EXPECT_EQ(link_->next_timeout(), kNever);
-  EXPECT_EQ(link_->capacity_packets(1024), 42u);
+  EXPECT_EQ(link_->next_due(), kNever);
 }
 
 TEST_F(FaultLinkTest, DropsExactlyWhatTheSeedSays) {
@@ -215,19 +212,19 @@ TEST_F(FaultLinkTest, DelaysEveryPacketByItsTime) {
   const TimeNs start = g_now;
   send(0, 10);
   EXPECT_TRUE(recorder_->sent.empty());
-  EXPECT_EQ(link_->next_timeout(), start + 3'000'000);
+  EXPECT_EQ(link_->next_due(), start + 3'000'000);
   pass_time(1'000'000);
   send(10, 10);
   pass_time(1'999'999);
   EXPECT_TRUE(recorder_->sent.empty());
   pass_time(1);
   ASSERT_EQ(recorder_->sent.size(), 10u);
-  EXPECT_EQ(link_->next_timeout(), start + 4'000'000);
+  EXPECT_EQ(link_->next_due(), start + 4'000'000);
   pass_time(1'000'000);
   ASSERT_EQ(recorder_->sent.size(), 20u);
   for (std::uint32_t i = 0; i < 20; ++i) EXPECT_EQ(recorder_->sent[i].psn, i);
   EXPECT_EQ(counted(FaultCounter::kDelayed), 20u);
-  EXPECT_EQ(link_->next_timeout(), kNever);
+  EXPECT_EQ(link_->next_due(), kNever);
 }
 
 TEST_F(FaultLinkTest, JitterStaysWithinItsBounds) {
@@ -300,7 +297,7 @@ TEST_F(FaultLinkTest, WhatIsHeldBackComesAfterTheFaultsEnd) {
   set_for_all({.delay_ns = 5'000'000});
   send(0, 5);
   clear();
-  EXPECT_NE(link_->next_timeout(), kNever);
+  EXPECT_NE(link_->next_due(), kNever);
   pass_time(5'000'000);
   EXPECT_EQ(recorder_->sent.size(), 5u);
   const std::uint64_t seen = counted(FaultCounter::kPackets);
@@ -314,7 +311,7 @@ TEST_F(FaultLinkTest, OffersAgainWhatTheInnerLinkHadNoRoomFor) {
   recorder_->room = 3;
   send(0, 10);
   EXPECT_EQ(recorder_->sent.size(), 3u);
-  EXPECT_NE(link_->next_timeout(), kNever);
+  EXPECT_NE(link_->next_due(), kNever);
   recorder_->room = 1000;
   pass_time(1'000'000);
   ASSERT_EQ(recorder_->sent.size(), 10u);
@@ -417,7 +414,7 @@ TEST_F(FaultLinkTest, ADelayedPacketIsOvertakenOrNot) {
   send(10, 3);
   EXPECT_EQ(psns_sent(), (Psns{10}));
   send(13, 1);
-  EXPECT_EQ(link_->next_timeout(), g_now + 1'000'000);
+  EXPECT_EQ(link_->next_due(), g_now + 1'000'000);
   pass_time(1'000'000);
   EXPECT_EQ(psns_sent(), (Psns{10, 11, 12, 13}));
 }

@@ -78,7 +78,8 @@ class Collector final : public RxSink {
 };
 
 // Receives until `count` packets have been taken off the link.
-inline std::size_t receive_count(Link& link, RxSink& sink, std::size_t count) {
+template <typename AnyLink>
+std::size_t receive_count(AnyLink& link, RxSink& sink, std::size_t count) {
   std::size_t got = 0;
   while (got < count && wait_readable(link.wait_fd())) {
     while (const std::size_t n = link.receive(sink, 64)) got += n;

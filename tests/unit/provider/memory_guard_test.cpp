@@ -188,8 +188,6 @@ class Nowhere final : public link::Link {
  public:
   std::size_t send(wire::TxBatch& batch, Qpn) noexcept override { return batch.size(); }
   std::size_t receive(link::RxSink&, std::size_t) noexcept override { return 0; }
-  int wait_fd() const noexcept override { return -1; }
-  std::uint32_t capacity_packets(std::size_t) const noexcept override { return 1; }
 };
 
 // A borrowed payload is gone. The packet that arrives instead is one that every receiver drops, and

@@ -419,8 +419,4 @@ void FaultLink::release_due() noexcept {
   publish();
 }
 
-TimeNs FaultLink::next_timeout() const noexcept {
-  return std::min(next_due_.read(), inner_->next_timeout());
-}
-
 }  // namespace verbena::link

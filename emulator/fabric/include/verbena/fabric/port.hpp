@@ -126,7 +126,7 @@ class Port final {
   // Sends from the daemon's own queue pairs. Its packets count like those of contexts.
   std::size_t send(wire::TxBatch& batch, Qpn from) noexcept;
   // Returns when a fault releases packets that it holds back, if send_due() is called then.
-  TimeNs next_due() const noexcept { return own_->next_timeout(); }
+  TimeNs next_due() const noexcept { return own_->next_due(); }
   void send_due() noexcept { receive_own(); }
 
  private:

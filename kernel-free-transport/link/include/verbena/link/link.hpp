@@ -65,33 +65,8 @@ class Link {
   // more may be. One thread at a time (the caller's receive lock).
   virtual std::size_t receive(RxSink& sink, std::size_t budget) noexcept = 0;
 
-  // Readable (level) while receive() would find something, for a thread that called
-  // prepare_wait().
-  virtual int wait_fd() const noexcept = 0;
-  // A second descriptor, through which peers may wake such a thread; it stays readable until
-  // silence(). -1 if peers have no such way. It does not change in the link's life.
-  virtual int wake_fd() const noexcept { return -1; }
-  // Replaces wake_fd() for an epoll that looks for edges: each wake-up is an edge.
-  virtual int wake_edges() const noexcept { return -1; }
-  // Called before prepare_wait() if the thread is going to block on wake_fd().
-  virtual void silence() noexcept {}
-
-  // Called under the receive lock before a thread blocks on the two descriptors. Returns false if
-  // there is something to receive now. After true, the thread calls end_wait() when it is awake,
-  // also under the lock.
-  virtual bool prepare_wait() noexcept { return true; }
-  virtual void end_wait() noexcept {}
-
-  // The moment at which receive() has to be called even though wait_fd() is quiet, for links that
-  // give up packets by time alone. To be read after send() and after receive(). Any thread.
-  virtual TimeNs next_timeout() const noexcept { return kNever; }
-
   // The address that packets with this Destination::source are sent from.
   virtual IpAddress address_of(std::uint8_t /*source*/) const noexcept { return {}; }
-
-  // How many packets of this size (BTH .. pad) the receiving side holds while it does not read. A
-  // window may be that large if the far end is made like this one.
-  virtual std::uint32_t capacity_packets(std::size_t packet_bytes) const noexcept = 0;
 
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;

@@ -176,15 +176,15 @@ class Engine final : public queue::EventSink,
   // Driven
   Found drive_until_quiet() noexcept override;
   bool handle_control() noexcept override { return host_.read_daemon(); }
-  int receive_fd() const noexcept override { return links_.faults().wait_fd(); }
+  int receive_fd() const noexcept override { return links_.peers().wait_fd(); }
   int further_fd() const noexcept override { return links_.peers().further_wait_fd(); }
-  int wake_fd() const noexcept override { return links_.faults().wake_fd(); }
+  int wake_fd() const noexcept override { return links_.peers().wake_fd(); }
   int control_fd() const noexcept override { return has_failed() ? -1 : host_.daemon_fd(); }
   int descriptor_watch_fd() const noexcept override { return descriptor_watch_.fd(); }
   void on_descriptors_closed() noexcept override { host_.on_descriptors_closed(); }
   bool prepare_wait() noexcept override;
   void end_wait() noexcept override;
-  void silence() noexcept override { links_.faults().silence(); }
+  void silence() noexcept override { links_.peers().silence(); }
   TimeNs next_deadline() const noexcept override;
 
   EngineHost& host_;

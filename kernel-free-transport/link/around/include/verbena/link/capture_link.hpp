@@ -49,18 +49,6 @@ class CaptureLink final : public Link {
   void note_lost(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
                  Qpn flow) noexcept override;
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
-  int wait_fd() const noexcept override { return inner_->wait_fd(); }
-  int wake_fd() const noexcept override { return inner_->wake_fd(); }
-  int wake_edges() const noexcept override { return inner_->wake_edges(); }
-  void silence() noexcept override { inner_->silence(); }
-  bool prepare_wait() noexcept override { return inner_->prepare_wait(); }
-  void end_wait() noexcept override { inner_->end_wait(); }
-  TimeNs next_timeout() const noexcept override { return inner_->next_timeout(); }
-  std::uint32_t capacity_packets(std::size_t packet_bytes) const noexcept override {
-    return inner_->capacity_packets(packet_bytes);
-  }
-
-  Link& inner() { return *inner_; }
 
  private:
   class Tap;

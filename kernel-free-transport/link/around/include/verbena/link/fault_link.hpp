@@ -51,25 +51,13 @@ class FaultLink final : public Link {
   std::size_t send(wire::TxBatch& batch, Qpn flow) noexcept override;
   // Also sends what was held back until now.
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
-  int wait_fd() const noexcept override { return inner_->wait_fd(); }
-  int wake_fd() const noexcept override { return inner_->wake_fd(); }
-  int wake_edges() const noexcept override { return inner_->wake_edges(); }
-  void silence() noexcept override { inner_->silence(); }
-  bool prepare_wait() noexcept override { return inner_->prepare_wait(); }
-  void end_wait() noexcept override { inner_->end_wait(); }
-  TimeNs next_timeout() const noexcept override;
-  std::uint32_t capacity_packets(std::size_t packet_bytes) const noexcept override {
-    return inner_->capacity_packets(packet_bytes);
-  }
-
-  // next_due() returns when the next packet that is held back has to go, or kNever; release_due()
-  // sends what is due.
+  // next_due() returns when the next packet that is held back has to go, or kNever: receive() has
+  // to be called then, although nothing came. release_due() only sends what is due.
   TimeNs next_due() const noexcept { return next_due_.read(); }
   void release_due() noexcept;
 
   // Returns whether all packets pass unchanged, and none is held back.
   bool is_idle() const noexcept { return !active_.read(); }
-  Link& inner() { return *inner_; }
 
  private:
   class Line;  // rules, the script, the packets held back, the burst on its way

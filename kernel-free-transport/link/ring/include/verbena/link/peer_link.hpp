@@ -115,17 +115,24 @@ class PeerLink final : public Link {
   // Wakes a reader that does not sleep but has left packets of ours unread for long, as if it
   // slept. For a thread that polls in vain, under the receive lock.
   void nudge(TimeNs now) noexcept;
-  int wait_fd() const noexcept override { return udp_->wait_fd(); }
+
+  // Readable (level) while receive() would find something, for a thread that called
+  // prepare_wait().
+  int wait_fd() const noexcept { return udp_->wait_fd(); }
   // Readable when something came to a further address; -1 if there are none.
   int further_wait_fd() const noexcept { return further_.wait_fd(); }
-  int wake_fd() const noexcept override { return waker_.fd(); }
-  int wake_edges() const noexcept override { return waker_.edges(); }
-  void silence() noexcept override;
-  bool prepare_wait() noexcept override;
-  void end_wait() noexcept override;
-  std::uint32_t capacity_packets(std::size_t packet_bytes) const noexcept override {
-    return udp_->capacity_packets(packet_bytes);
-  }
+  // A further descriptor, through which peers may wake such a thread; it stays readable until
+  // silence(). -1 if peers have no such way. It does not change in the link's life.
+  int wake_fd() const noexcept { return waker_.fd(); }
+  // Replaces wake_fd() for an epoll that looks for edges: each wake-up is an edge.
+  int wake_edges() const noexcept { return waker_.edges(); }
+  // Called before prepare_wait() if the thread is going to block on wake_fd().
+  void silence() noexcept;
+  // Called under the receive lock before a thread blocks on these descriptors. Returns false if
+  // there is something to receive now. After true, the thread calls end_wait() when it is awake,
+  // also under the lock.
+  bool prepare_wait() noexcept;
+  void end_wait() noexcept;
 
   IpAddress address_of(std::uint8_t source) const noexcept override;
 

@@ -91,8 +91,11 @@ class UdpLink final : public Link {
                         Qpn flow) noexcept;
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
-  int wait_fd() const noexcept override;
-  std::uint32_t capacity_packets(std::size_t packet_bytes) const noexcept override;
+  // Readable (level) while receive() would find something.
+  int wait_fd() const noexcept;
+  // How many packets of this size (BTH .. pad) the receiving side holds while it does not read. A
+  // window may be that large if the far end is made like this one.
+  std::uint32_t capacity_packets(std::size_t packet_bytes) const noexcept;
 
   // Returns whether packets of one queue pair to this address go in one send, whatever their
   // lengths.
