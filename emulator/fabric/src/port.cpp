@@ -265,7 +265,7 @@ Outcome<Done> Port::join(const Gid& mgid, Slot slot, std::uint32_t qpn) {
   // A second join has no effect, as with the verb.
   if (!groups_.join(mgid, slot, qpn)) return Done{};
   membership_share_.take(process);
-  const auto opened = open_missing_groups(process);
+  auto opened = open_missing_groups(process);
   if (!opened) {
     groups_.leave(mgid, slot, qpn);
     membership_share_.give_back(process);
