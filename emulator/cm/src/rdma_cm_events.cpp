@@ -345,6 +345,7 @@ void RdmaCm::take_route(RdmaId& id, const ResolvedRoute& route) {
 }
 
 void RdmaCm::handle_port_down(DeviceId device) {
+  neighbours_.look_soon();
   const PortInfo* port = ports_.find(device);
   if (port == nullptr || port->roce) return;
   for (const auto& [number, membership] : memberships_) {

@@ -16,6 +16,16 @@ import unittest
 from rdma_processes import EmulatorTest
 
 INSIDE = "VERBENA_TEST_NAMESPACE"
+# Resolves the address by many IDs at once, and awaits what becomes of them.
+MANY = """
+import sys
+from rdma_cm_channel import *
+channel = Channel()
+for uid in range(1, 301):
+    channel.resolve_addr(channel.create(uid), sys.argv[1], 1)
+print("resolving", flush=True)
+print({(event.type, event.status) for event in (channel.event() for _ in range(300))})
+"""
 
 
 def ip(words):
@@ -39,6 +49,22 @@ class NeighboursTest(EmulatorTest):
 
     def test_nobody_answers(self):
         self.assertEqual(self.resolve("10.77.0.9"), f"RDMA_CM_EVENT_ADDR_ERROR {-errno.ETIMEDOUT}")
+
+    def processor_time(self):
+        """Returns how many seconds the emulator has computed."""
+        with open(f"/proc/{self.daemon.pid}/stat", encoding="utf-8") as stat:
+            user, system = stat.read().rsplit(") ", 1)[1].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+    def test_many_wait_for_the_same_neighbour(self):
+        """They cost little more than one, and each of them is told."""
+        os.environ["PYTHONPATH"] = os.path.dirname(os.path.abspath(__file__))
+        program = self.start(sys.executable, "-B", "-c", MANY, "10.77.0.6")
+        program.expect("resolving")
+        before = self.processor_time()
+        address_error = 1
+        self.assertEqual(program.wait(), (0, str({(address_error, -errno.ETIMEDOUT)})))
+        self.assertLess(self.processor_time() - before, 0.4)
 
     def test_an_id_that_waits_for_the_answer(self):
         """`verbena status` shows the ID. It belongs to no device yet, so `rdma` does not show it."""

@@ -59,7 +59,7 @@ TEST_F(NeighbourTest, WhoAnswersLateIsResolved) {
   ASSERT_EQ(resolve(2 * kSecond), 0);
   pass(kSecond);
   a.ports.neighbours_answer = true;
-  pass(30 * kMillisecond);
+  pass(NeighbourQuestions::kLookMax);
   const auto event = a.cm.get_event(kChannel);
   ASSERT_TRUE(event);
   EXPECT_EQ(event->type, kAddrResolved);

@@ -48,7 +48,10 @@ class HostPorts : public Ports {
     if (!remote.is_v4()) return std::nullopt;
     return remote.v4_host_order() >> 24 == 10 ? port_.address : *extra;
   }
-  bool has_answered(const IpAddress&) const override { return neighbours_answer; }
+  bool has_answered(const IpAddress&) const override {
+    ++neighbours_asked;
+    return neighbours_answer;
+  }
   RemotePort remote(const PortInfo& from, const IpAddress& address) const override {
     if (from.roce) return {0, Gid::from_ip(address)};
     return {static_cast<std::uint16_t>(address.v4_host_order() & 0xff),
@@ -64,6 +67,7 @@ class HostPorts : public Ports {
   bool present = true;
   bool up = true;
   bool neighbours_answer = true;
+  mutable unsigned neighbours_asked = 0;  // how often
   std::optional<IpAddress> extra = IpAddress::parse("192.168.7.7");
 
  private:

@@ -2,6 +2,8 @@
 // IDs whose route begins with a neighbour that has not answered yet. Owned by RdmaCm, one thread.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <vector>
 
 #include "verbena/cm/ports.hpp"
@@ -11,8 +13,11 @@ namespace verbena::cm {
 
 class NeighbourQuestions {
  public:
-  // How often look() checks whether a neighbour has answered.
+  // The time between two looks at a neighbour. It begins with kLook. Later it is a fourth of the
+  // time that the neighbour has been silent, and at most kLookMax: each look costs several calls of
+  // the host's kernel.
   static constexpr TimeNs kLook = 20'000'000;
+  static constexpr TimeNs kLookMax = 200'000'000;
 
   struct Ended {
     IdHandle id;
@@ -22,15 +27,16 @@ class NeighbourQuestions {
 
   explicit NeighbourQuestions(const Ports& ports) : ports_(ports) {}
 
-  // Adds a question that is checked as soon as possible, and given up at `until`.
-  void ask(IdHandle id, const ResolvedRoute& route, TimeNs until) {
-    open_.push_back({id, route.port->device, route, until, 0});
-  }
+  // Adds a question, which is given up at `until`. Its neighbour is looked at as soon as possible,
+  // or kLook after the last look if other IDs wait for the same neighbour.
+  void ask(IdHandle id, const ResolvedRoute& route, TimeNs until);
   void forget(IdHandle id);
+  // Makes all neighbours due. Must be called when a port goes down.
+  void look_soon();
   TimeNs next_deadline() const;
-  // Checks each question that is due and returns those that have ended. As in Linux, a question
-  // ends with ETIMEDOUT when the program's time-out is over, or with ENODEV when the local port is
-  // down.
+  // Looks at each neighbour that is due, once for all IDs that wait for it, and returns the
+  // questions that have ended. As in Linux, a question ends with ETIMEDOUT when the program's
+  // time-out is over (at most kLook later), or with ENODEV when the local port is down.
   std::vector<Ended> look(TimeNs now);
 
  private:
@@ -40,11 +46,20 @@ class NeighbourQuestions {
     DeviceId device;
     ResolvedRoute route;
     TimeNs until;
-    TimeNs look_at;
+  };
+  struct Neighbour {
+    std::vector<Question> open;
+    TimeNs looked_at = 0;
+    TimeNs look_at = 0;  // time of the next look
+    // Time of the first look since the last ID began to wait; nothing before that look.
+    std::optional<TimeNs> silent_since;
   };
 
+  void check(const IpAddress& address, Neighbour& neighbour, TimeNs now, std::vector<Ended>& ended);
+  void drop_unawaited();
+
   const Ports& ports_;
-  std::vector<Question> open_;
+  std::map<IpAddress, Neighbour> neighbours_;  // by their addresses
 };
 
 }  // namespace verbena::cm
