@@ -19,7 +19,6 @@
 #include "verbena/context/context.hpp"
 #include "verbena/context/device_files.hpp"
 #include "verbena/context/live_contexts.hpp"
-#include "verbena/context/live_engines.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/control/runtime_dir.hpp"
 #include "verbena/control/user_lines.hpp"
@@ -108,10 +107,9 @@ void* alloc_context(ibv_device* device, int cmd_fd, void*) noexcept {
   const auto memory = plugin->library.allocate_context(device, cmd_fd, kPrivateBytes);
   if (memory.context == nullptr) return nullptr;
   prepare_limbo(plugin->library, device);
-  last_threads::note_program(&wake_live_engines);
+  last_threads::note_program(&wake_live_contexts);
   Context* made = pointer_or_errno([&] {
     auto context = std::make_unique<Context>(plugin->library, memory.context, device->name);
-    add_context(*context, cmd_fd);
     offer_device_files();
     return context.release();
   });
@@ -226,7 +224,7 @@ void load() {
 
 __attribute__((constructor)) void on_load() {
   errno_of([] { load(); });
-  last_threads::note_program(&wake_live_engines);
+  last_threads::note_program(&wake_live_contexts);
 }
 
 }  // namespace

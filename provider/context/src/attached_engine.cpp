@@ -10,7 +10,6 @@
 
 #include "verbena/base/standard_streams.hpp"
 #include "verbena/context/context.hpp"
-#include "verbena/context/live_engines.hpp"
 #include "verbena/context/program_name.hpp"
 #include "verbena/control/connect.hpp"
 #include "verbena/link/seed.hpp"
@@ -87,11 +86,9 @@ void AttachedEngine::start() {
   if (const int error = engine_->start(); error != 0) {
     refuse(error, "ibv_open_device: the progress thread cannot be started (errno %d)", error);
   }
-  add_live_engine(*this);
 }
 
 void AttachedEngine::stop() noexcept {
-  remove_live_engine(*this);
   engine_->stop();
   engine_->device().destroy_left();
   if (is_first_ && !has_failed()) journal_.note_end(control::JournalKind::kClosed);
@@ -101,11 +98,6 @@ void AttachedEngine::on_own_descriptors_closed() noexcept {
   client_.cut_off();
   engine_->cut_off();
   on_lost("the program has closed descriptors of the device");
-}
-
-void AttachedEngine::leave_behind() noexcept {
-  remove_live_engine(*this);
-  engine_->leave_behind();
 }
 
 void AttachedEngine::part() noexcept {
@@ -136,19 +128,16 @@ std::string AttachedEngine::add_slot() {
 void AttachedEngine::pause() noexcept {
   client_.lock().lock();
   engine_->pause();
-  if (is_first_) owner_.lock().lock();
 }
 
 void AttachedEngine::resume() noexcept {
-  if (is_first_) owner_.lock().unlock();
   engine_->resume();
   client_.lock().unlock();
 }
 
-void AttachedEngine::resume_dead() noexcept {
+void AttachedEngine::abandon() noexcept {
   is_parents_ = true;
   engine_->abandon();
-  if (is_first_) owner_.abandon();
   const int nothing = beyond_streams(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (nothing >= 0) {
     // The descriptor numbers stay taken, because their owners close them.
@@ -156,7 +145,6 @@ void AttachedEngine::resume_dead() noexcept {
     ::dup3(nothing, engine_->links().peers().wait_fd(), O_CLOEXEC);
     ::close(nothing);
   }
-  resume();
 }
 
 // --- EngineHost --------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 
+#include <functional>
 #include <memory>
 #include <new>
 #include <span>
@@ -12,7 +13,7 @@
 
 #include "read_channel.h"
 #include "verbena/context/context.hpp"
-#include "verbena/context/live_engines.hpp"
+#include "verbena/context/live_contexts.hpp"
 #include "verbena/control/channel_reader.hpp"
 #include "verbena/link/clock.hpp"
 
@@ -129,20 +130,18 @@ void offer_channel(int fd) noexcept {
 using namespace verbena::provider;
 
 // Refuses a channel that another process owns or that no thread may drive. A channel whose reads do
-// not block is not driven: its reader comes and goes.
+// not block is not driven: its reader comes and goes. Allocates nothing.
 int verbena_begin_visit(int fd, int (*may_block)(int fd), void* room) {
-  bool begun = false;
-  any_live_engine([&](AttachedEngine& attached) {
-    if (!attached.is_first()) return false;
-    std::shared_ptr<CompletionChannel> channel = attached.owner().channel_at(fd);
+  const auto begin = [&](Context& context) {
+    std::shared_ptr<CompletionChannel> channel = context.channel_at(fd);
     if (channel == nullptr) return false;
-    Engine& engine = attached.engine();
-    begun = (channel->has_blocked.load(std::memory_order_relaxed) || may_block(fd) != 0) &&
-            engine.begin_blocked_read(*channel);
-    if (begun) ::new (room) Visit(engine, std::move(channel), fd, may_block);
+    Engine& engine = context.first().engine();
+    const bool blocks = channel->has_blocked.load(std::memory_order_relaxed) || may_block(fd) != 0;
+    if (!blocks || !engine.begin_blocked_read(*channel)) return false;
+    ::new (room) Visit(engine, std::move(channel), fd, may_block);
     return true;
-  });
-  return begun ? 1 : 0;
+  };
+  return any_live_context(std::ref(begin)) ? 1 : 0;
 }
 
 ssize_t verbena_visit_read(void* room, void* bytes, std::size_t size, int* wakers) {

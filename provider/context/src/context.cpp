@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "verbena/context/live_contexts.hpp"
 #include "verbena/control/import_messages.hpp"
 #include "verbena/control/status_messages.hpp"
 #include "verbena/objects/limits.hpp"
@@ -18,11 +19,13 @@ Context::Context(const abi::Library& library, ibv_context* public_context, const
       device_name);
   mappings_.emplace(device().memory());
   first().start();
+  add_context(*this);
 }
 
 // The engines end while everything that they call is still there. Unmapped memory is not watched
 // any more once no engine receives.
 Context::~Context() {
+  remove_context(*this);
   engines_.end_further();
   first().stop();
   mappings_.reset();
@@ -33,17 +36,42 @@ void Context::on_descriptors_closed() noexcept {
   if (has_lost_descriptors_.take(true)) return;
   events_.lose_descriptors();
   channels_.lose_descriptors();
-  engines_.on_descriptors_closed();
+  engines_.for_each([](AttachedEngine& engine) { engine.on_own_descriptors_closed(); });
 }
 
 bool Context::leave_behind() noexcept {
-  if (!has_lost_descriptors() && engines_.have_their_descriptors()) return false;
+  bool has_lost_any = has_lost_descriptors();
+  engines_.for_each([&](AttachedEngine& engine) {
+    has_lost_any = has_lost_any || !engine.has_its_descriptors();
+  });
+  if (!has_lost_any) return false;
   on_descriptors_closed();
-  engines_.leave_behind();
+  remove_context(*this);
+  engines_.for_each([](AttachedEngine& engine) { engine.leave_behind(); });
   mappings_.reset();
   static Published<Context*> left_last{nullptr};
   left_before_ = left_last.take(this);
   return true;
+}
+
+// Waits for an engine that is being made, which the child could not use.
+void Context::pause() noexcept {
+  engines_.lock().lock();
+  engines_.for_each([](AttachedEngine& engine) { engine.pause(); });
+  lock_.lock();
+}
+
+void Context::resume() noexcept {
+  lock_.unlock();
+  engines_.for_each([](AttachedEngine& engine) { engine.resume(); });
+  engines_.lock().unlock();
+}
+
+void Context::resume_dead() noexcept {
+  events_.abandon();
+  channels_.abandon();
+  engines_.for_each([](AttachedEngine& engine) { engine.abandon(); });
+  resume();
 }
 
 control::Counters Context::port_counters() {

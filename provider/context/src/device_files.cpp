@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "verbena/context/context.hpp"
-#include "verbena/context/live_engines.hpp"
+#include "verbena/context/live_contexts.hpp"
 #include "verbena/control/device_files.hpp"
 #include "verbena/control/device_info.hpp"
 
@@ -62,8 +62,8 @@ std::optional<std::string> line_of(std::string_view device, std::string_view fil
   constexpr std::string_view kPort = "ports/1/";
   static_assert(control::kPortNumber == 1);
   std::optional<std::string> line;
-  const bool is_open = any_live_engine([&](AttachedEngine& attached) {
-    const DeviceInfo info = attached.port().info();
+  const bool is_open = any_live_context([&](Context& context) {
+    const DeviceInfo info = context.info();
     if (!is_called(info, device)) return false;
     if (file.starts_with(kPort)) line = line_of(info, file.substr(kPort.size()));
     return true;

@@ -117,26 +117,6 @@ AttachedEngine* Engines::make_further() {
   return all_[count].get();
 }
 
-void Engines::drive_all() noexcept {
-  const std::size_t count = count_.read();
-  for (std::size_t i = 0; i < count; ++i) all_[i]->engine().drive();
-}
-
-bool Engines::have_their_descriptors() noexcept {
-  const auto end = all_.begin() + static_cast<std::ptrdiff_t>(count_.read());
-  return std::all_of(all_.begin(), end, [](const auto& one) { return one->has_its_descriptors(); });
-}
-
-void Engines::on_descriptors_closed() noexcept {
-  const std::size_t count = count_.read();
-  for (std::size_t i = 0; i < count; ++i) all_[i]->on_own_descriptors_closed();
-}
-
-void Engines::leave_behind() noexcept {
-  const std::size_t count = count_.read();
-  for (std::size_t i = 0; i < count; ++i) all_[i]->leave_behind();
-}
-
 void Engines::end_further() noexcept {
   for (std::size_t i = 1; i < kMost; ++i) all_[i].reset();
 }

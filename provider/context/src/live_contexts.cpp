@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/context/live_contexts.hpp"
 
+#include <pthread.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 #include <vector>
 
 #include "verbena/context/context.hpp"
+#include "verbena/objects/mapping_watch.hpp"
+#include "verbena/progress/last_threads.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -31,9 +34,41 @@ Known* find(std::vector<Known>& all, const Context& context) {
   return found != all.end() ? &*found : nullptr;
 }
 
+LiveContexts& live_contexts();
+
+void before_fork() {
+  live_contexts().lock.lock();
+  for (const Known& known : live_contexts().all) known.context->pause();
+  MappingWatch::before_fork();
+}
+
+void after_fork_in_parent() {
+  MappingWatch::after_fork(false);
+  for (const Known& known : live_contexts().all) known.context->resume();
+  live_contexts().lock.unlock();
+}
+
+void after_fork_in_child() {
+  MappingWatch::after_fork(true);
+  last_threads::begin_anew();
+  for (const Known& known : live_contexts().all) known.context->resume_dead();
+  live_contexts().lock.unlock();
+}
+
+__attribute__((destructor)) void at_exit() {
+  const std::unique_lock guard(live_contexts().lock, std::try_to_lock);
+  if (!guard.owns_lock()) return;
+  for (const Known& known : live_contexts().all) {
+    known.context->engines().for_each([](AttachedEngine& engine) { engine.part(); });
+  }
+}
+
 // The list is never destroyed: the process may end while other threads still open and close.
 LiveContexts& live_contexts() {
-  static LiveContexts* const all = new LiveContexts;
+  static LiveContexts* const all = [] {
+    ::pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+    return new LiveContexts;
+  }();
   return *all;
 }
 
@@ -45,10 +80,16 @@ std::uint64_t cookie_of(int socket) {
 
 }  // namespace
 
-void add_context(Context& context, int cmd_fd) {
+void add_context(Context& context) {
   LiveContexts& n = live_contexts();
   const std::lock_guard guard(n.lock);
-  n.all.push_back({&context, cookie_of(cmd_fd), 1, {}});
+  n.all.push_back({&context, cookie_of(context.public_context()->cmd_fd), 1, {}});
+}
+
+void remove_context(const Context& context) noexcept {
+  LiveContexts& n = live_contexts();
+  const std::lock_guard guard(n.lock);
+  std::erase_if(n.all, [&](const Known& known) { return known.context == &context; });
 }
 
 Context* share_context(int cmd_fd) noexcept {
@@ -56,7 +97,7 @@ Context* share_context(int cmd_fd) noexcept {
   LiveContexts& n = live_contexts();
   const std::lock_guard guard(n.lock);
   for (Known& known : n.all) {
-    if (cookie == 0 || known.cookie != cookie) continue;
+    if (cookie == 0 || known.cookie != cookie || known.handles == 0) continue;
     ++known.handles;
     return known.context;
   }
@@ -66,12 +107,8 @@ Context* share_context(int cmd_fd) noexcept {
 bool release_context(Context& context) noexcept {
   LiveContexts& n = live_contexts();
   const std::lock_guard guard(n.lock);
-  const auto known = std::find_if(n.all.begin(), n.all.end(),
-                                  [&](const Known& x) { return x.context == &context; });
-  if (known == n.all.end()) return true;
-  if (--known->handles != 0) return false;
-  n.all.erase(known);
-  return true;
+  Known* known = find(n.all, context);
+  return known == nullptr || --known->handles == 0;
 }
 
 void add_handle(Context& context, ibv_context* handle) {
@@ -95,7 +132,19 @@ bool is_handle_of(Context& context, const ibv_context* handle) noexcept {
          std::find(known->further.begin(), known->further.end(), handle) != known->further.end();
 }
 
-void hold_live_contexts() { live_contexts().lock.lock(); }
-void free_live_contexts() noexcept { live_contexts().lock.unlock(); }
+bool any_live_context(const std::function<bool(Context&)>& found) {
+  LiveContexts& n = live_contexts();
+  const std::lock_guard guard(n.lock);
+  return std::any_of(n.all.begin(), n.all.end(),
+                     [&](const Known& known) { return found(*known.context); });
+}
+
+void wake_live_contexts() noexcept {
+  LiveContexts& n = live_contexts();
+  const std::lock_guard guard(n.lock);
+  for (const Known& known : n.all) {
+    known.context->engines().for_each([](AttachedEngine& engine) { engine.engine().wake(); });
+  }
+}
 
 }  // namespace verbena::provider

@@ -30,7 +30,8 @@ constexpr std::size_t kSeveral = 2;
 void drive(Cq& cq) noexcept {
   Engine* const one = cq.engine.load(std::memory_order_acquire);
   if (one == nullptr) [[unlikely]]
-    return cq.context.engines().drive_all();
+    // Its queue pairs have several engines.
+    return cq.context.engines().for_each([](AttachedEngine& each) { each.engine().drive(); });
   std::size_t budget = Engine::kPollBudget;
   for (int round = 0; round < kRoundsPerPoll; ++round) {
     const std::size_t received = one->drive(budget);

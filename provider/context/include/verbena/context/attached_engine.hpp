@@ -34,8 +34,7 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
                  AttachedEngine* first);
   ~AttachedEngine();
 
-  // Starts the progress thread, and registers the engine so that a fork pauses it. Throws
-  // VerbRefused.
+  // Starts the progress thread. Throws VerbRefused.
   void start();
   // When this returns, no thread drives the engine any more, pending ACKs were sent, and no queue
   // pair is left.
@@ -45,12 +44,10 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   // the place of stop() and the destructor.
   bool has_its_descriptors() const noexcept { return engine_->has_its_descriptors(); }
   void on_own_descriptors_closed() noexcept;
-  void leave_behind() noexcept;
+  void leave_behind() noexcept { engine_->leave_behind(); }
   // Sends the pending ACKs when the process ends.
   void part() noexcept;
 
-  Context& owner() noexcept { return owner_; }
-  bool is_first() const noexcept { return is_first_; }
   Engine& engine() noexcept { return *engine_; }
   DaemonClient& client() noexcept { return client_; }
   Port& port() noexcept { return port_; }
@@ -64,12 +61,13 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   // Adds a slot of queue pair numbers. Returns why that failed, or "" on success.
   std::string add_slot();
 
-  // --- around a fork and at exit (live_engines.hpp) ---
+  // --- around a fork (live_contexts.hpp) ---
   // Between these two calls no other thread is inside the engine.
   void pause() noexcept;
   void resume() noexcept;
-  // Resumes in the child, where the engine is dead and holds nothing of the parent's.
-  void resume_dead() noexcept;
+  // Called in the child before resume(). The engine is dead there and holds nothing of the
+  // parent's.
+  void abandon() noexcept;
 
  private:
   // Defined in attached_engine.cpp.

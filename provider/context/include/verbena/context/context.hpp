@@ -119,11 +119,12 @@ class Context final {
     if (cq.channel) first().engine().note_fired(*cq.channel);
   }
 
-  // Called in a forked child, under the lock.
-  void abandon() noexcept {
-    events_.abandon();
-    channels_.abandon();
-  }
+  // --- around a fork (live_contexts.hpp) ---
+  // Between these two calls no other thread is inside the context and its engines.
+  void pause() noexcept;
+  void resume() noexcept;
+  // Resumes in the child, where the context is dead and holds nothing of the parent's.
+  void resume_dead() noexcept;
 
  private:
   const abi::Library& library_;

@@ -32,12 +32,14 @@ class Engines {
   // Chooses the engine of a queue pair with these completion queues (null: none): the engine that
   // the queues have already, or the next one.
   AttachedEngine& choose(Cq* send, Cq* receive, bool may_be_further);
-  // Drives all engines, for a completion queue whose queue pairs have several.
-  void drive_all() noexcept;
-  // These call the function of the same name of each engine.
-  bool have_their_descriptors() noexcept;
-  void on_descriptors_closed() noexcept;
-  void leave_behind() noexcept;
+  // Visits the engines, except for one that is being made.
+  template <typename Visit>
+  void for_each(Visit&& visit) {
+    const std::size_t count = count_.read();
+    for (std::size_t i = 0; i < count; ++i) visit(*all_[i]);
+  }
+  // While the caller holds it, no engine is made.
+  std::mutex& lock() noexcept { return lock_; }
   // Ends the further engines. The first one stops and ends after them.
   void end_further() noexcept;
   void end_first() noexcept { all_[0].reset(); }
