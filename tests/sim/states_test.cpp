@@ -45,6 +45,56 @@ TEST(Draining, OfAnIdleQueuePairIsDoneAtOnce) {
   EXPECT_EQ(s.left.count(AsyncEvent::kSqDrained), 1u);
 }
 
+// A message that was begun is in progress until it completes, even if all that was sent of it is
+// answered for a moment.
+TEST(Draining, EndsBehindTheWholeMessage) {
+  PeerOptions one_at_a_time;
+  one_at_a_time.max_rd_atomic = 1;
+  const auto post_read = [](Scene& s) { s.left.post(s.left.read(1, 30'000, s.right)); };
+  const auto post_write = [](Scene& s) {
+    s.pair.world.faults().receive_capacity = 1;  // a window of one packet
+    for (Peer* end : {&s.left, &s.right}) end->to_state(State::kReset);
+    s.pair.connect();
+    s.left.post(s.left.write(1, 30'000, s.right));
+  };
+  for (const bool reads : {true, false}) {
+    Scene s(one_at_a_time);
+    reads ? post_read(s) : post_write(s);
+    s.left.post(s.left.send(2, 100));
+    ASSERT_TRUE(s.left.sends.empty());
+    s.left.modify(state(State::kSqd, true), qp::kMaskState | qp::kMaskSqdNotify);
+    std::size_t done = 0;
+    ASSERT_TRUE(s.pair.run_until([&] {
+      done = s.left.sends.size();
+      return s.left.count(AsyncEvent::kSqDrained) == 1;
+    }));
+    EXPECT_EQ(done, 1u) << (reads ? "READ" : "WRITE");
+    EXPECT_TRUE(s.left.qp().requester().is_drained());
+    s.pair.run(100'000'000);
+    EXPECT_EQ(s.left.sends.size(), 1u) << "the SEND is held";
+    ASSERT_TRUE(s.right.receive(1));
+    s.left.to_state(State::kRts);
+    s.run_until_sent(2);
+    EXPECT_THAT(statuses(s.left.sends), testing::Each(Status::kSuccess));
+  }
+}
+
+TEST(Draining, HoldsAReadThatWaitsForTheOneBeforeIt) {
+  PeerOptions one_at_a_time;
+  one_at_a_time.max_rd_atomic = 1;
+  Scene s(one_at_a_time);
+  s.pair.world.faults().delay_min = 5'000'000;
+  for (std::uint64_t id = 1; id <= 4; ++id) s.left.post(s.left.read(id, 300, s.right));
+  s.pair.run(1'000'000);
+  s.left.modify(state(State::kSqd, true), qp::kMaskState | qp::kMaskSqdNotify);
+  ASSERT_TRUE(s.pair.run_until([&] { return s.left.count(AsyncEvent::kSqDrained) == 1; }));
+  s.pair.run(100'000'000);
+  EXPECT_EQ(ids(s.left.sends), (std::vector<std::uint64_t>{1}));
+  s.left.to_state(State::kRts);
+  s.run_until_sent(4);
+  EXPECT_THAT(statuses(s.left.sends), testing::Each(Status::kSuccess));
+}
+
 TEST(Draining, SurvivesLoss) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     Scene s({}, {}, seed);
@@ -118,6 +168,7 @@ TEST(ToReset, ForgetsWithoutCompletionsAndStartsAnew) {
     s.left.sends.clear();
     s.right.receives.clear();
 
+    for (Peer* end : {&s.left, &s.right}) end->to_state(State::kReset);
     s.pair.connect();
     ASSERT_TRUE(s.right.receive(1));
     s.left.post(s.left.send(1, 700));

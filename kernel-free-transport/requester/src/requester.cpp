@@ -125,11 +125,9 @@ void Requester::fail_head(Status status) {
   }
 }
 
-// Gives a request its PSNs, unless it must wait: for a fence, for a drain, for a receive at the
-// peer (with all earlier requests answered, one may go without a credit, IBTA Vol 1, 9.7.7.2).
+// Gives a request its PSNs, unless it must wait: for a fence, or for a receive at the peer (with
+// all earlier requests answered, one may go without a credit, IBTA Vol 1, 9.7.7.2).
 bool Requester::begin(SendEntry& entry) {
-  if (draining_) [[unlikely]]
-    return false;
   if ((entry.flags & queue::kFence) != 0 && tracker_.has_responses_pending()) [[unlikely]]
     return false;
   const bool is_alone = psns().una() == psns().next();
@@ -164,7 +162,6 @@ bool Requester::may_send(const SendEntry& entry, std::uint32_t window, TimeNs no
 // Carries out LOCAL_INV and BIND_MW. They take no packet, but have their place in the order, and
 // wait behind a fence only.
 bool Requester::run_local(SendEntry& entry, wire::TxBatch& out) {
-  if (draining_) return false;
   if ((entry.flags & queue::kFence) != 0 && tracker_.has_responses_pending()) return false;
   emission_.release(out);
   out.bring_in_all();
@@ -288,6 +285,8 @@ bool Requester::transmit_requests(wire::TxBatch& out, TimeNs now) {
   if (repair_.is_wanted() && transmit_probe(out)) return true;
   while (tracker_.has_unsent() && !tracker_.is_stopped() && sending_) {
     SendEntry& entry = queue().at(tracker_.cursor());
+    if (draining_ && !tracker_.has_begun(entry)) [[unlikely]]
+      break;
     if (entry.is_local()) {
       if (!entry.done && !run_local(entry, out)) break;
       tracker_.pass_local();

@@ -143,8 +143,17 @@ class SendTracker {
     if (cursor_ == queue_.head()) ++cursor_;
     queue_.pop(oldest);
   }
+  // Returns whether some of the request at the cursor went out, or it was carried out.
+  bool has_begun(const SendEntry& entry) const {
+    if (entry.is_local()) return entry.done;
+    return entry.numbered &&
+           (psns_.sent().is_after(entry.first) || psns_.cursor().is_after(entry.first));
+  }
   // Returns whether everything that was begun is done.
-  bool is_drained() const { return psns_.is_all_answered() && queue_.head() == cursor_; }
+  bool is_drained() const {
+    if (!psns_.is_all_answered() || queue_.head() != cursor_) return false;
+    return queue_.is_empty() || !has_begun(queue_.at(cursor_));
+  }
 
   bool is_consistent() const;
 
