@@ -227,6 +227,24 @@ TEST(Flush, WithoutAPlacementIsAnInvalidRequest) {
   s.expect_unharmed();
 }
 
+// qp_access_flags must have each right that the placement needs.
+TEST(Flush, WithOneOfTwoRightsIsAnInvalidRequest) {
+  constexpr std::uint8_t kBoth = wire::kFlushGlobalVisibility | wire::kFlushPersistence;
+  for (const std::uint32_t lacking :
+       {memory::kFlushGlobal | memory::kFlushPersistent, std::uint32_t{memory::kFlushPersistent},
+        std::uint32_t{memory::kFlushGlobal}}) {
+    Scene s;
+    qp::Attributes a;
+    a.access_flags = PeerOptions{}.access & ~lacking;
+    s.right.modify(a, qp::kMaskAccessFlags);
+    s.left.post(flush(s, 1, kBoth, 0, 8));
+    s.run_until_sent(1);
+    EXPECT_EQ(s.left.sends[0].status, Status::kRemoteInvalidRequest) << lacking;
+    EXPECT_EQ(s.right.state(), qp::State::kError) << lacking;
+    s.expect_unharmed();
+  }
+}
+
 TEST(AtomicWrite, WritesEightBytesAndNoMore) {
   Scene s;
   Request r = s.left.write(1, 0, s.right, 16);

@@ -87,10 +87,10 @@ bool Responder::execute_uc_send(const wire::PacketView& packet) {
 
 // An operation that the queue pair is not set up for is an invalid request, like an unknown opcode.
 // An access error is about a key.
-bool Responder::may_access(std::uint32_t flag, const char* what) {
-  if ((endpoint_.access_flags & flag) != 0) return true;
+bool Responder::may_access(std::uint32_t flags, const char* what) {
+  if ((endpoint_.access_flags & flags) == flags) return true;
   const ShortText why("%s, but the qp_access_flags of this queue pair lack %s (they are %s)", what,
-                      memory::access_names(flag & ~endpoint_.access_flags).c_str(),
+                      memory::access_names(flags & ~endpoint_.access_flags).c_str(),
                       memory::access_names(endpoint_.access_flags).c_str());
   return refuse_request(why.c_str());
 }
@@ -273,7 +273,7 @@ bool Responder::execute_flush(const wire::PacketView& packet) {
   if (need == 0 || feth.selectivity > 1 || !answers_.has_room_for_new()) {
     return refuse_request("FLUSH with a placement or selectivity that does not exist");
   }
-  if ((endpoint_.access_flags & need) != need) return may_access(need, "FLUSH");
+  if (!may_access(need, "FLUSH")) return false;
   const bool whole = feth.selectivity == 1;
   const auto request = request_for(reth.rkey, reth.va, whole ? 0 : reth.length, need);
   const auto pin = endpoint_.memory->pin(request);

@@ -113,7 +113,8 @@ class Responder {
   void complete_receive(const wire::PacketView& packet, queue::CompletionOpcode opcode,
                         std::uint64_t length);
   bool invalidate(std::uint32_t key);
-  bool may_access(std::uint32_t flag, const char* what);
+  // Returns whether the queue pair allows all of these.
+  bool may_access(std::uint32_t flags, const char* what);
   bool may_add_answer() const {
     return attributes_.max_dest_rd_atomic != 0 && answers_.has_room_for_new();
   }
