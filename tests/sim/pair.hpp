@@ -49,6 +49,8 @@ class Peer {
 
   // Takes the queue pair from RESET to RTS, connected to the other end.
   void bring_up(const Peer& to);
+  // Sets what the next bring_up() uses.
+  void set_options(const PeerOptions& options) { options_ = options; }
   void modify(const qp::Attributes& attributes, std::uint32_t mask);
   void to_state(qp::State state);
   qp::State state();

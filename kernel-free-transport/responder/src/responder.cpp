@@ -283,11 +283,14 @@ void Responder::repeat_read(const wire::PacketView& packet) {
 // --- UC ----------------------------------------------------------------------------------------
 
 // After a gap, everything up to the next start of a message is dropped. The receive that a broken
-// message had begun to fill serves the next one.
+// message had begun to fill serves the next one. A message may start with any PSN, because the
+// sender may have begun anew, or the PSN before was damaged.
 void Responder::handle_uc(const wire::PacketView& packet) {
   const wire::OpcodeRow& row = *packet.row;
-  // The packet comes later than its successors: a network's duplicate or straggler.
-  if (packet.bth.psn.is_before(position_.expected)) {
+  // A packet that comes this soon behind its successors is a network's duplicate or straggler.
+  constexpr std::int32_t kStragglersMost = 1024;
+  const std::int32_t behind = position_.expected.distance_from(packet.bth.psn);
+  if (behind > 0 && (behind <= kStragglersMost || !row.starts_message)) {
     note_foreign_psn(packet.bth.psn);
     return endpoint_.drops->count(DropReason::kDuplicate);
   }
