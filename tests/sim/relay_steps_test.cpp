@@ -172,6 +172,49 @@ TEST_F(RelaySteps, OwnersLearnOfNewAttributesBeforeTheNextPacket) {
   expect_end(2, Status::kRemoteInvalidRequest);
 }
 
+// A fault marks a request with the refusal that it asks for. An SRQ's owner obeys as the receiver
+// does.
+TEST_F(RelaySteps, AMarkedRequestEndsAlikeAtEachOwner) {
+  const auto marked_with = [](Status status) {
+    return static_cast<std::uint8_t>(wire::kStatusCodes + static_cast<int>(status));
+  };
+  struct Case {
+    std::uint8_t mark;
+    Status status;
+    bool ends_receiver;
+  };
+  for (const Case& c :
+       {Case{static_cast<std::uint8_t>(wire::NakMark::kInvalid), Status::kRemoteInvalidRequest,
+             true},
+        Case{static_cast<std::uint8_t>(wire::NakMark::kAccess), Status::kRemoteAccess, true},
+        Case{static_cast<std::uint8_t>(wire::NakMark::kOperation), Status::kRemoteOperation, true},
+        Case{static_cast<std::uint8_t>(wire::NakMark::kRnr), Status::kSuccess, false},
+        Case{static_cast<std::uint8_t>(wire::NakMark::kPsn), Status::kSuccess, false},
+        Case{marked_with(Status::kGeneral), Status::kGeneral, false},
+        Case{marked_with(Status::kLocalProtection), Status::kLocalProtection, false}}) {
+    for (const std::size_t owner : {kNear, kFar}) {
+      SharedDomain d;
+      for (std::size_t i = 0; i < d.world.size(); ++i) d.world.node(i).device().obey_marks(true);
+      bool is_marked = false;
+      d.world.filter = [&](const Node& from, std::span<const std::uint8_t> bytes) {
+        if (!(from.address() == d.sender.node().address()) || is_marked) return true;
+        is_marked = true;
+        std::vector<std::uint8_t> marked(bytes.begin(), bytes.end());
+        wire::Bth::mark(marked.data(), c.mark);
+        d.world.inject(d.receiver.node().index(), from.address(), marked);
+        return false;
+      };
+      ASSERT_TRUE(d.owner(owner).receive(1));
+      d.sender.post(d.to(owner, d.sender.send(1, 300)));
+      ASSERT_TRUE(d.all_sent(1));
+      d.run(10'000'000);
+      EXPECT_EQ(d.sender.sends[0].status, c.status) << owner << " " << int{c.mark};
+      EXPECT_EQ(d.receiver.state() == qp::State::kError, c.ends_receiver)
+          << owner << " " << int{c.mark};
+    }
+  }
+}
+
 TEST_F(RelaySteps, AnswersFromElsewhereAreDropped) {
   send(kFar, 1);
   s.run(1'000'000);

@@ -173,6 +173,13 @@ bool is_nak(const wire::PacketView& packet) {
          packet.aeth().kind() != wire::AethKind::kAck;
 }
 
+// Returns whether a NAK ends the connection. One with a status (wire::kStatusCodes) ends only the
+// peer's request.
+bool is_fatal(wire::Aeth aeth) {
+  return aeth.kind() == wire::AethKind::kNak && aeth.nak_code() != wire::NakCode::kPsnSequence &&
+         aeth.value() < wire::kStatusCodes;
+}
+
 std::optional<queue::AsyncEvent> event_for(wire::NakCode code) {
   switch (code) {
     case wire::NakCode::kRemoteAccess:
@@ -235,7 +242,7 @@ void Relay::handle_answer(Qpn line, const wire::PacketView& packet,
 void Relay::handle_replayed(const wire::PacketView& packet, Psn psn, TimeNs now) {
   if (is_nak(packet)) {
     const wire::Aeth aeth = packet.aeth();
-    if (aeth.kind() != wire::AethKind::kNak || aeth.nak_code() == wire::NakCode::kPsnSequence) {
+    if (!is_fatal(aeth)) {
       forward(packet, psn, messages());
       replay_.reset();
       return resume(now);
@@ -263,9 +270,7 @@ void Relay::handle_nak(const wire::PacketView& packet, Psn psn) {
   acked_ = psn - 1;
   current_.owner->messages = aeth.msn;
   messages_ = (aeth.msn + current_.message_shift) & kMask24;
-  const bool is_fatal =
-      aeth.kind() == wire::AethKind::kNak && aeth.nak_code() != wire::NakCode::kPsnSequence;
-  if (is_fatal) {
+  if (is_fatal(aeth)) {
     forward(packet, psn, messages_);
     queue::blame(endpoint_,
                  "the process that owns the addressed SRQ refused PSN 0x%06x with NAK %s",
@@ -289,8 +294,8 @@ void Relay::fail(wire::NakCode code, Psn psn, const char* why) {
   endpoint_.fail(event_for(code));
 }
 
-// Passes a packet to the proxy. Each packet requests an acknowledgement, because the next owner
-// waits for it.
+// Passes a packet to the proxy, with the mark of an injected fault. Each packet requests an
+// acknowledgement, because the next owner waits for it.
 void Relay::pass(const wire::PacketView& packet, const Epoch& epoch) {
   if (out_.size() >= kOutMax) return;
   endpoint_.counters.packets_received.add();
@@ -302,6 +307,7 @@ void Relay::pass(const wire::PacketView& packet, const Epoch& epoch) {
   bth.ack_request = true;
   bth.migreq = true;
   bth.write_to(outgoing.bytes.data());
+  wire::Bth::mark(outgoing.bytes.data(), wire::BthView(packet.start).mark());
   out_.push_back(std::move(outgoing));
 }
 
