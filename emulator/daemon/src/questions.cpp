@@ -25,6 +25,11 @@ std::optional<Questions::Question> Questions::take(control::MessageType kind, st
   return std::move(waiting_.extract(found).mapped());
 }
 
+Questions::Question* Questions::find(control::MessageType kind, std::uint32_t number) {
+  const auto found = waiting_.find({kind, number});
+  return found == waiting_.end() ? nullptr : &found->second;
+}
+
 void Questions::on_client_gone(Session::Id gone) {
   std::erase_if(waiting_, [&](const auto& entry) {
     const Question& question = entry.second;

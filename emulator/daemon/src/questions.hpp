@@ -15,6 +15,7 @@
 
 #include "client_table.hpp"
 #include "verbena/control/xrc_messages.hpp"
+#include "verbena/fabric/extension.hpp"
 
 namespace verbena::daemon {
 
@@ -24,7 +25,7 @@ class Questions {
   static constexpr std::size_t kToOne = 4096;  // questions to one context
 
   struct Question {
-    Session::Id asker;
+    Session::Id asker;       // 0: it was refused, because the owner does not answer in time
     std::uint32_t process;   // the asker's process
     std::uint32_t sequence;  // sequence of its request
     Session::Id owner;       // the client that answers
@@ -33,6 +34,7 @@ class Questions {
     // asker goes.
     std::uint32_t receiver = 0;
     control::ReceiverVerb verb = control::ReceiverVerb::kOpen;
+    fabric::Timers::Id deadline = 0;  // of such a call
   };
 
   explicit Questions(const ClientTable& clients) : clients_(clients) {}
@@ -46,6 +48,8 @@ class Questions {
   // Removes and returns a question. Returns nothing if this owner was not asked it.
   std::optional<Question> take(control::MessageType kind, std::uint32_t number,
                                const Session& owner);
+  // Returns a question that still waits, or null.
+  Question* find(control::MessageType kind, std::uint32_t number);
   void on_client_gone(Session::Id gone);
 
  private:

@@ -89,7 +89,7 @@ class Server final {
   RingBroker rings_;
   PeerQuestions peers_{fabric_, clients_};
   Questions questions_{clients_};
-  XrcBroker xrc_{clients_, questions_};
+  XrcBroker xrc_{clients_, questions_, loop_};
   RaisedEvents raised_events_{fabric_, clients_, loop_, questions_};
   OutstandingOrders orders_{clients_, loop_};
   Imports imports_{clients_, questions_, orders_};

@@ -2,6 +2,8 @@
 #include "xrc_broker.hpp"
 
 #include <cerrno>
+#include <string>
+#include <utility>
 
 #include "verbena/control/xrc_messages.hpp"
 
@@ -103,8 +105,21 @@ void XrcBroker::on_receiver_call(Session& session, const Incoming& in) {
                   owner->id,
                   {EINVAL, "the process that had the queue pair is gone"},
                   call->receiver,
-                  call->verb});
+                  call->verb,
+                  timers_.after(kDeadlineNs, [this, ticket = call->ticket] { give_up(ticket); })});
   owner->send(*call, clients_.next_sequence());
+}
+
+// The question stays, without its asker: the owner carries the call out when it goes on.
+void XrcBroker::give_up(std::uint32_t ticket) {
+  Questions::Question* const call = questions_.find(control::ReceiverCall::kType, ticket);
+  if (call == nullptr) return;
+  const Session* const owner = clients_.find(call->owner);
+  Session* const asker = clients_.find(std::exchange(call->asker, 0));
+  if (asker == nullptr || owner == nullptr) return;
+  asker->refuse(call->sequence,
+                {ETIMEDOUT, owner->info.comm + " (pid " + std::to_string(owner->info.pid) +
+                                ") does not answer (stopped, or in a debugger)"});
 }
 
 void XrcBroker::on_receiver_answer(Session& session, const Incoming& in) {
@@ -112,6 +127,7 @@ void XrcBroker::on_receiver_answer(Session& session, const Incoming& in) {
   if (!reply) return;
   const auto call = questions_.take(control::ReceiverCall::kType, reply->ticket, session);
   if (!call) return;
+  timers_.cancel(call->deadline);
   Session* const asker = clients_.find(call->asker);
   const bool has_asker = asker != nullptr && asker->context;
   if (reply->code == 0 && call->verb == ReceiverVerb::kOpen) {

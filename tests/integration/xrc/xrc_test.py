@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """An XRC domain that several processes share: one receives for all, others own the SRQs, one sends.
 
-    xrc_test.py PREFIX PERSONA LINK PROGRAM
+    xrc_test.py PREFIX PERSONA LINK PROGRAM CLASS
 """
 
 import errno
 import os
 import pathlib
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -84,7 +85,7 @@ class Member:
             stream.close()
 
 
-class XrcTest(unittest.TestCase):
+class XrcCase(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.device = run.emulator(PREFIX, PERSONA)
@@ -122,6 +123,16 @@ class XrcTest(unittest.TestCase):
         while not any(text in line for line in member.complaints):
             self.assertLess(time.monotonic(), end, member.complaints)
             time.sleep(0.02)
+
+    def makes_the_domain(self, member, helper):
+        """Waits until the domain is gone, which the daemon learns soon, but not at once. Then the member makes it anew."""
+        for _ in range(200):
+            try:
+                member.do("domain", self.file, "cx")
+                return
+            except Refused:
+                helper.do("event", 20)
+        self.fail("the domain stays")
 
     def connect(self, receiver, sender):
         """Connects a receiver (in any state) and a sender, and brings both to RTS."""
@@ -161,6 +172,8 @@ class XrcTest(unittest.TestCase):
         self.connect(receiver, sender)
         return receiver, owners, sender
 
+
+class XrcTest(XrcCase):
     def test_every_operation_reaches_the_owner_that_is_named(self):
         receiver, owners, sender = self.four()
         for member in owners:
@@ -367,15 +380,7 @@ class XrcTest(unittest.TestCase):
         self.refused(errno.EAGAIN, second, "domain", self.file, "-")
         first.do("domain", self.file, "cx")
         first.end(kill=True)
-        # The daemon learns of a death soon, but not at once.
-        for _ in range(200):
-            try:
-                second.do("domain", self.file, "cx")
-                break
-            except Refused:
-                second.do("event", 20)
-        else:
-            self.fail("the domain of a dead process stays")
+        self.makes_the_domain(second, second)
 
     def test_two_contexts_of_one_process(self):
         both = self.member(contexts=2)
@@ -392,6 +397,22 @@ class XrcTest(unittest.TestCase):
         self.assertEqual(both.numbers("open_qp", both.number, context=1)[1], RTS)
         self.assertEqual(both.numbers("query", context=1)[0], RTS)
         both.do("destroy_qp", context=1)
+
+
+class StoppedTest(XrcCase):
+    """The process that has the queue pair is stopped for longer than another one waits for it."""
+
+    def test_a_handle_that_nobody_awaits_any_more_is_closed(self):
+        owner, other = self.member(), self.member()
+        number = owner.numbers("receiver")[0]
+        owner.process.send_signal(signal.SIGSTOP)
+        self.refused(errno.ETIMEDOUT, other, "open_qp", number)
+        self.explained(other, "does not answer")
+        owner.process.send_signal(signal.SIGCONT)
+        owner.do("destroy_qp")
+        owner.do("close_domain")
+        other.do("close_domain")
+        self.makes_the_domain(self.member(domain=None), owner)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ class XrcBrokerTest : public ClientsTest {
   }
 
   Questions questions_{clients_};
-  XrcBroker broker_{clients_, questions_};
+  XrcBroker broker_{clients_, questions_, reactor_};
   std::optional<Client> owner_;
   std::optional<Client> holder_;
   std::uint32_t receiver_ = 0;
@@ -102,6 +102,40 @@ TEST_F(XrcBrokerTest, AHandleThatComesTooLateIsClosed) {
   const auto close = heard<control::ReceiverCall>(*owner_).first;
   EXPECT_EQ(close.verb, ReceiverVerb::kClose);
   EXPECT_EQ(close.receiver, receiver_);
+}
+
+TEST_F(XrcBrokerTest, AnOwnerThatIsSilentIsWaitedForSoLong) {
+  open_domain(*holder_);
+  call(ReceiverVerb::kOpen, 2);
+  reactor_.advance(XrcBroker::kDeadlineNs - 1);
+  EXPECT_TRUE(hears_nothing(*holder_));
+  answer(0);
+  EXPECT_EQ(heard<control::ReceiverDone>(*holder_).second, 2u);
+  reactor_.advance(1);
+  EXPECT_TRUE(hears_nothing(*holder_));
+  call(ReceiverVerb::kClose, 3);
+  EXPECT_EQ(heard<control::ReceiverCall>(*owner_).first.verb, ReceiverVerb::kClose);
+}
+
+TEST_F(XrcBrokerTest, AHandleThatIsGivenUpIsClosedWhenItComes) {
+  open_domain(*holder_);
+  call(ReceiverVerb::kOpen, 2);
+  reactor_.advance(XrcBroker::kDeadlineNs);
+  EXPECT_EQ(refusal(*holder_, 2), ETIMEDOUT);
+  answer(0);
+  EXPECT_EQ(heard<control::ReceiverCall>(*owner_).first.verb, ReceiverVerb::kClose);
+  EXPECT_TRUE(hears_nothing(*holder_));
+  call(ReceiverVerb::kQuery, 3);
+  EXPECT_EQ(refusal(*holder_, 3), EINVAL) << "without a handle";
+}
+
+TEST_F(XrcBrokerTest, WhoWasRefusedInTimeHearsNoMoreOfIt) {
+  open_domain(*holder_);
+  call(ReceiverVerb::kOpen, 2);
+  reactor_.advance(XrcBroker::kDeadlineNs);
+  EXPECT_EQ(refusal(*holder_, 2), ETIMEDOUT);
+  disconnect(*owner_);
+  EXPECT_TRUE(hears_nothing(*holder_));
 }
 
 TEST_F(XrcBrokerTest, TheCallerIsToldThatTheOwnerHasGone) {
