@@ -4,6 +4,8 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
+#include <cstring>
 #include <type_traits>
 
 #include "verbena/abi/ops.hpp"
@@ -77,35 +79,15 @@ void keep(void* memory) noexcept {
 }
 
 // The builder's functions need the object, so all do nothing except ibv_wr_complete, which reports.
+// A function that does nothing may ignore its arguments, whatever they are.
 void silence(abi::PrivateQp& qp) noexcept {
   qp.qp.context = limbo();
-  ibv_qp_ex& ex = qp.ex;
-  ex.wr_atomic_cmp_swp = [](ibv_qp_ex*, std::uint32_t, std::uint64_t, std::uint64_t,
-                            std::uint64_t) {};
-  ex.wr_atomic_fetch_add = [](ibv_qp_ex*, std::uint32_t, std::uint64_t, std::uint64_t) {};
-  ex.wr_bind_mw = [](ibv_qp_ex*, ibv_mw*, std::uint32_t, const ibv_mw_bind_info*) {};
-  ex.wr_local_inv = [](ibv_qp_ex*, std::uint32_t) {};
-  ex.wr_rdma_read = [](ibv_qp_ex*, std::uint32_t, std::uint64_t) {};
-  ex.wr_rdma_write = [](ibv_qp_ex*, std::uint32_t, std::uint64_t) {};
-  ex.wr_rdma_write_imm = [](ibv_qp_ex*, std::uint32_t, std::uint64_t, __be32) {};
-  ex.wr_send = [](ibv_qp_ex*) {};
-  ex.wr_send_imm = [](ibv_qp_ex*, __be32) {};
-  ex.wr_send_inv = [](ibv_qp_ex*, std::uint32_t) {};
-  ex.wr_send_tso = [](ibv_qp_ex*, void*, std::uint16_t, std::uint16_t) {};
-  ex.wr_set_ud_addr = [](ibv_qp_ex*, ibv_ah*, std::uint32_t, std::uint32_t) {};
-  ex.wr_set_xrc_srqn = [](ibv_qp_ex*, std::uint32_t) {};
-  ex.wr_set_inline_data = [](ibv_qp_ex*, void*, std::size_t) {};
-  ex.wr_set_inline_data_list = [](ibv_qp_ex*, std::size_t, const ibv_data_buf*) {};
-  ex.wr_set_sge = [](ibv_qp_ex*, std::uint32_t, std::uint64_t, std::uint32_t) {};
-  ex.wr_set_sge_list = [](ibv_qp_ex*, std::size_t, const ibv_sge*) {};
-  ex.wr_start = [](ibv_qp_ex*) {};
-  ex.wr_complete = [](ibv_qp_ex*) { return too_late("ibv_wr_complete"); };
-  ex.wr_abort = [](ibv_qp_ex*) {};
-  // The headers of some distributions lack these signatures. The functions ignore their arguments.
   void (*const nothing)() = [] {};
-  for (std::size_t at = abi::kWrAtomicWriteOffset; at < builder_end; at += sizeof nothing) {
+  constexpr std::size_t kFirst = offsetof(ibv_qp_ex, wr_atomic_cmp_swp);
+  for (std::size_t at = kFirst; at < builder_end; at += sizeof nothing) {
     std::memcpy(qp.room + at, &nothing, sizeof nothing);
   }
+  qp.ex.wr_complete = [](ibv_qp_ex*) { return too_late("ibv_wr_complete"); };
 }
 
 // The channel is cleared because libibverbs looks at it before it calls the context.
