@@ -103,16 +103,8 @@ requester::Posted QueuePair::post_send(const queue::SendRequest& request) {
 PostedReceive QueuePair::post_receive(const queue::RecvRequest& request) {
   if (!own_receives_) return PostedReceive::kNoQueue;
   if (seen_state_.read() == State::kReset) return PostedReceive::kWrongState;
-  switch (own_receives_->post(request)) {
-    case queue::ReceiveQueue::Posted::kFull:
-      return PostedReceive::kFull;
-    case queue::ReceiveQueue::Posted::kTooManySges:
-      return PostedReceive::kTooManySges;
-    case queue::ReceiveQueue::Posted::kNoMemory:
-      return PostedReceive::kNoMemory;
-    case queue::ReceiveQueue::Posted::kOk:
-      break;
-  }
+  const PostedReceive posted = own_receives_->post(request);
+  if (posted != PostedReceive::kOk) return posted;
   // The receive was posted before the state was read: either this sees ERROR, or the flush sees the
   // receive.
   if (seen_state_.read() == State::kError) {

@@ -79,45 +79,19 @@ int post_send(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
   });
 }
 
-int errno_of_receive(const Qp& qp, qp::PostedReceive posted, const ibv_recv_wr& wr) noexcept {
-  const std::uint32_t number = qp.abi.qp.qp_num;
-  switch (posted) {
-    case qp::PostedReceive::kOk:
-      return 0;
-    case qp::PostedReceive::kFull:
-      return refusal(ENOMEM,
-                     "ibv_post_recv: queue pair 0x%06x: the receive queue is full: "
-                     "max_recv_wr = %u have their slots (one is free when its completion "
-                     "was polled)",
-                     number, qp.caps.max_recv_wr);
-    case qp::PostedReceive::kNoMemory:
-      return refusal(ENOMEM, "ibv_post_recv: queue pair 0x%06x: no memory for the queue", number);
-    case qp::PostedReceive::kTooManySges:
-      return refusal(EINVAL,
-                     "ibv_post_recv: queue pair 0x%06x: num_sge = %d is more than "
-                     "max_recv_sge = %u",
-                     number, wr.num_sge, qp.caps.max_recv_sge);
-    case qp::PostedReceive::kWrongState:
-      return refusal(EINVAL,
-                     "ibv_post_recv: queue pair 0x%06x is in state RESET; receives may be "
-                     "posted from INIT on",
-                     number);
-    case qp::PostedReceive::kNoQueue:
-      return refusal(EINVAL,
-                     "ibv_post_recv: queue pair 0x%06x has no receive queue of its own "
-                     "(it uses an SRQ, or is of an XRC type)",
-                     number);
-  }
-  return EINVAL;
-}
-
 int post_recv(ibv_qp* q, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
   Qp& qp = object_of(q);
   for (; wr != nullptr; wr = wr->next) {
     ReceiveRequest request;
     int error = request.take("ibv_post_recv", *wr);
-    if (error == 0) error = errno_of_receive(qp, qp.pair->post_receive(request.value), *wr);
-    if (error == 0) continue;
+    if (error == 0) {
+      const qp::PostedReceive posted = qp.pair->post_receive(request.value);
+      if (posted == qp::PostedReceive::kOk) continue;
+      const ShortText whose("ibv_post_recv: queue pair 0x%06x", q->qp_num);
+      error = errno_of_receive(
+          whose.c_str(), posted, wr->num_sge,
+          {"max_recv_wr", qp.caps.max_recv_wr, "max_recv_sge", qp.caps.max_recv_sge});
+    }
     *bad = wr;
     return error;
   }
@@ -149,6 +123,32 @@ namespace {
 }
 
 }  // namespace
+
+int errno_of_receive(const char* whose, queue::ReceiveQueue::Posted posted, int sges,
+                     const ReceiveLimits& limits) noexcept {
+  using Posted = queue::ReceiveQueue::Posted;
+  switch (posted) {
+    case Posted::kOk:
+      return 0;
+    case Posted::kFull:
+      return refusal(ENOMEM,
+                     "%s: the receive queue is full: %s = %u receives have their slots (one is "
+                     "free when its completion was polled)",
+                     whose, limits.name_of_capacity, limits.capacity);
+    case Posted::kNoMemory:
+      return refusal(ENOMEM, "%s: no memory for the queue", whose);
+    case Posted::kTooManySges:
+      return refusal(EINVAL, "%s: num_sge = %d is more than %s = %u", whose, sges,
+                     limits.name_of_sges, limits.sges);
+    case Posted::kWrongState:
+      return refusal(EINVAL, "%s is in state RESET; receives may be posted from INIT on", whose);
+    case Posted::kNoQueue:
+      return refusal(EINVAL,
+                     "%s has no receive queue of its own (it uses an SRQ, or is of an XRC type)",
+                     whose);
+  }
+  return EINVAL;
+}
 
 int errno_of_posted(const Qp& qp, requester::Posted posted,
                     const queue::SendRequest* request) noexcept {

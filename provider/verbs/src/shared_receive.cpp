@@ -231,23 +231,11 @@ int post_srq_recv(ibv_srq* s, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
     ReceiveRequest request;
     int error = request.take("ibv_post_srq_recv", *wr);
     if (error == 0) {
-      switch (srq.shared.queue.post(request.value)) {
-        case queue::ReceiveQueue::Posted::kOk:
-          continue;
-        case queue::ReceiveQueue::Posted::kFull:
-          error = refusal(ENOMEM,
-                          "ibv_post_srq_recv: the queue is full: max_wr = %u receives have "
-                          "their slots (one is free when its completion was polled)",
-                          srq.shared.queue.capacity());
-          break;
-        case queue::ReceiveQueue::Posted::kNoMemory:
-          error = refusal(ENOMEM, "ibv_post_srq_recv: no memory for the queue");
-          break;
-        case queue::ReceiveQueue::Posted::kTooManySges:
-          error = refusal(EINVAL, "ibv_post_srq_recv: num_sge = %d is more than max_sge = %u",
-                          wr->num_sge, srq.shared.queue.max_sges());
-          break;
-      }
+      queue::ReceiveQueue& queue = srq.shared.queue;
+      const auto posted = queue.post(request.value);
+      if (posted == queue::ReceiveQueue::Posted::kOk) continue;
+      error = errno_of_receive("ibv_post_srq_recv", posted, wr->num_sge,
+                               {"max_wr", queue.capacity(), "max_sge", queue.max_sges()});
     }
     *bad = wr;
     return error;

@@ -233,7 +233,7 @@ std::vector<Row> shared_receive_rows() {
        [](Case& c) { return ibv_get_srq_num(c.w.xrc_srq, nullptr); }},
       {"ibv_destroy_srq", "in use", EBUSY, "queue pairs use it",
        [](Case& c) { return ibv_destroy_srq(c.w.srq); }},
-      {"ibv_post_srq_recv", "full", ENOMEM, "the queue is full",
+      {"ibv_post_srq_recv", "full", ENOMEM, "the receive queue is full",
        [](Case& c) { return post(c.w.srq, nullptr, 0); }},
       {"ibv_post_srq_recv", "too many elements", EINVAL, "num_sge = 2 is more than max_sge = 1",
        [](Case& c) {

@@ -51,14 +51,7 @@ struct Surroundings {
   const Published<bool>* obeys_marks = nullptr;  // wire::Bth::mark
 };
 
-enum class PostedReceive : std::uint8_t {
-  kOk,
-  kFull,
-  kTooManySges,
-  kWrongState,
-  kNoQueue,
-  kNoMemory
-};
+using PostedReceive = queue::ReceiveQueue::Posted;
 
 class QueuePair {
  public:

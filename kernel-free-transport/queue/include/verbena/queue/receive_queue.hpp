@@ -39,7 +39,8 @@ class ReceiveQueue {
   };
   ReceiveQueue(const Options& options, EventSink& events);
 
-  enum class Posted : std::uint8_t { kOk, kFull, kTooManySges, kNoMemory };
+  // The last two are a queue pair's answers.
+  enum class Posted : std::uint8_t { kOk, kFull, kTooManySges, kNoMemory, kWrongState, kNoQueue };
   Posted post(const RecvRequest& request) noexcept;
   // Moves the oldest receive to `out`, and sends the limit event if due. Returns false if there is
   // none.

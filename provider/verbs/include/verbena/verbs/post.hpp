@@ -60,6 +60,17 @@ struct ReceiveRequest {
   }
 };
 
+// How much a receive queue takes, and the names that the program knows these limits by.
+struct ReceiveLimits {
+  const char* name_of_capacity;
+  std::uint32_t capacity;
+  const char* name_of_sges;
+  std::uint32_t sges;
+};
+// Returns the errno of a refused receive. `whose` is the verb, and the queue pair if it has one.
+[[gnu::cold]] int errno_of_receive(const char* whose, queue::ReceiveQueue::Posted posted, int sges,
+                                   const ReceiveLimits& limits) noexcept;
+
 // FENCE, SIGNALED, SOLICITED and INLINE have the same values in the engine.
 inline constexpr unsigned kWorkFlags =
     IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
