@@ -30,6 +30,17 @@
 //
 // An application's thread that blocks for a completion event drives the engine meanwhile
 // (blocked_reader.hpp), so that a packet wakes one thread instead of two.
+//
+// What is learned from outcomes (base/adaptive_spin.hpp), each by a class of its own:
+//
+//   class        | while it pays                         | it has paid if
+//   -------------+---------------------------------------+--------------------------------------
+//   Progress     | the progress thread parks             | no packet was left lying
+//   ThreadSpin   | it looks for packets before it sleeps | more came meanwhile
+//   ReaderSpin   | a blocked reader looks for its event  | the event came meanwhile
+//                | before it sleeps                      |
+//   PollYield    | a poll in vain yields at once         | a packet was there after a short turn
+//   qp::HeldAck  | an ACK waits for data to travel with  | the application posted in time
 #pragma once
 
 #include <pthread.h>
