@@ -160,15 +160,18 @@ Outcome<Incoming> Channel::exchange(std::span<const std::uint8_t> request, Messa
                          : static_cast<int>(std::max<std::int64_t>(0, deadline - now_ms()));
     Outcome<Incoming> in = receive(left);
     if (!in) return in;
-    if (in->type() == MessageType::kRefused) return Failure<Error>{refusal(*in)};
+    const bool is_unasked = in->header.is_from_daemon_itself();
+    // An answer to a call that timed out. Sequence 0 is none: with it, the connection is refused.
+    const bool is_late = !is_unasked && in->header.sequence != sequence && in->header.sequence != 0;
+    if (in->type() == MessageType::kRefused && !is_late) return Failure<Error>{refusal(*in)};
     if (in->header.version != kProtocolVersion) {
       return fail(EPROTO, "the emulator speaks another protocol version; restart it: verbena down");
     }
-    if (in->header.is_from_daemon_itself()) {
+    if (is_unasked) {
       if (unasked) unasked(std::move(*in));
       continue;
     }
-    if (in->header.sequence != sequence) continue;  // late answer to a call that timed out
+    if (in->header.sequence != sequence) continue;
     if (in->type() != expected) return malformed(in->type());
     return in;
   }

@@ -69,6 +69,15 @@ TEST_F(ChannelTest, TheLateAnswerToAnEarlierCallIsNotTheReply) {
   EXPECT_EQ(second->slot, 2u);
 }
 
+TEST_F(ChannelTest, TheLateRefusalOfAnEarlierCallIsNotTheReply) {
+  EXPECT_EQ(client_.call<SlotAdded>(ExtraSlot{}, 0).error().code, ETIMEDOUT);
+  ASSERT_TRUE(daemon_.send(Refused{ENOENT, "the owner is gone"}, 1).ok());
+  ASSERT_TRUE(daemon_.send(SlotAdded{2}, 2).ok());
+  const auto second = client_.call<SlotAdded>(ExtraSlot{}, 1000);
+  ASSERT_TRUE(second.ok()) << second.error().text;
+  EXPECT_EQ(second->slot, 2u);
+}
+
 TEST_F(ChannelTest, RefusedIsTheError) {
   ASSERT_TRUE(daemon_.send(Refused{ENOSPC, "all slots are in use"}, 1).ok());
   const auto reply = client_.call<SlotAdded>(ExtraSlot{}, 1000);
