@@ -24,9 +24,10 @@ constexpr TimeNs kLongRestNs = 5000 * kMs;
 // often that is checked.
 constexpr TimeNs kWorkNs = 10'000 * kMs;
 constexpr TimeNs kLookAtWorkNs = 1000 * kMs;
-// How long the server may rest, and work, after the client's end.
+// How long the server may live on after the client's end, and how long it may rest then if it
+// listens: it waits for further clients.
+constexpr TimeNs kLifeAtEndNs = 5000 * kMs;
 constexpr TimeNs kRestAtEndNs = 500 * kMs;
-constexpr TimeNs kWorkAtEndNs = 5000 * kMs;
 
 std::set<pid_t> numbers_of(const std::vector<Process>& processes) {
   std::set<pid_t> pids;
@@ -96,9 +97,9 @@ bool Pair::await_server() {
 
 bool Pair::is_reachable(const std::vector<Process>& server, TimeNs now) {
   settled_.look(server, now);
-  if (listens_at_tcp(server)) return true;
+  has_listened_ = listens(server);
+  if (has_listened_) return true;
   const std::set<pid_t> pids = numbers_of(server);
-  if (listens_by_rdma_cm(pids)) return true;
   if (settled_.for_ns(now) >= kLongRestNs) {
     complain("the server listens nowhere that can be seen; the client is started all the same");
     return true;
@@ -126,6 +127,10 @@ bool Pair::has_worked_for_long(const std::set<pid_t>& server, TimeNs now) {
     has_told_ = true;
   }
   return false;
+}
+
+bool Pair::listens(const std::vector<Process>& server) {
+  return listens_at_tcp(server) || listens_by_rdma_cm(numbers_of(server));
 }
 
 bool Pair::listens_by_rdma_cm(const std::set<pid_t>& server) {
@@ -179,12 +184,24 @@ void Pair::await_end() {
     step(kLookNs);
     const TimeNs now = link::monotonic_now_ns();
     if (was_ended_ || limit_.is_exceeded()) continue;
-    settled_.look(children_.living(), now);
-    if (settled_.for_ns(now) < kRestAtEndNs && now - begun < kWorkAtEndNs) continue;
+    const std::vector<Process> left = children_.living();
+    settled_.look(left, now);
+    const bool has_time = now - begun < kLifeAtEndNs;
+    if (has_time && (settled_.for_ns(now) < kRestAtEndNs || may_end_by_itself(left))) continue;
     was_ended_ = !children_.exit_code_of(server_);
+    if (was_ended_ && has_listened_ && !listens(left)) {
+      complain(
+          "the server listened no more and has not ended five seconds after the client; it is "
+          "ended now");
+    }
     limit_.end_now();
   }
   output_.finish();
+}
+
+// Returns false if the server listens, or has ended and left others.
+bool Pair::may_end_by_itself(const std::vector<Process>& left) {
+  return !children_.exit_code_of(server_) && !listens(left);
 }
 
 int Pair::exit_code() const {

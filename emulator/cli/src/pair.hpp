@@ -7,7 +7,8 @@
 // when it has a queue pair and has come to rest. If nothing of that is seen, a server counts as
 // ready once it has rested for longer, or, if it works without rest, once it has had a queue pair
 // for longer: it may be polling. After the client's end the server has a while to end by itself;
-// then it is ended.
+// then it is ended. A server that rests and listens is ended earlier, because it waits for further
+// clients.
 #pragma once
 
 #include <sys/types.h>
@@ -41,11 +42,13 @@ class Pair {
   bool await_server();
   bool is_reachable(const std::vector<Process>& server, TimeNs now);
   bool has_worked_for_long(const std::set<pid_t>& server, TimeNs now);
+  bool listens(const std::vector<Process>& server);
   bool listens_by_rdma_cm(const std::set<pid_t>& server);
   bool has_queue_pair(const std::set<pid_t>& server);
   int server_was_too_short() const;
   void await_client();
   void await_end();
+  bool may_end_by_itself(const std::vector<Process>& left);
   int exit_code() const;
 
   Children& children_;
@@ -53,6 +56,7 @@ class Pair {
   Emulator& emulator_;
   SideOutput& output_;
   Settled settled_;
+  bool has_listened_ = false;
   // What is known of a server at work:
   TimeNs works_since_ = 0;
   TimeNs pair_since_ = 0;

@@ -6,6 +6,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 
 from run_case import LIMIT, RunCase
 
@@ -59,6 +60,22 @@ class Pairs(RunCase):
                 os.remove(self.env["PORT_FILE"])
             done = self.pair(f"{self.server} {server}", f"{self.client} {client}")
             self.assertEqual(done.returncode, code, (server, client, done.stderr))
+        self.nothing_is_left()
+
+    def test_a_server_that_works_on_after_the_client(self):
+        """A server that listens no more has five seconds to end, even if it sleeps; its exit code counts."""
+        done = self.pair(self.server + " 0; sleep 2; exit 3", self.client + " 0")
+        self.assertEqual((done.returncode, done.stderr), (3, "client| complaint\n"))
+        done = self.pair(self.server + " 0; sleep 1000", self.client + " 0")
+        self.assertEqual((done.returncode, done.stderr), (0, "client| complaint\nverbena: the server listened no more and has not ended "
+                                                          "five seconds after the client; it is ended now\n"))
+        self.nothing_is_left()
+
+    def test_a_server_that_listens_is_ended_soon(self):
+        begun = time.monotonic()
+        done = self.pair(self.server + " forever", self.client + " 0")
+        self.assertEqual((done.returncode, done.stderr), (0, "client| complaint\n"))
+        self.assertLess(time.monotonic() - begun, 4)
         self.nothing_is_left()
 
     def test_with_the_ordinary_emulator(self):
