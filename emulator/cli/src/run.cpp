@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "children.hpp"
 #include "command.hpp"
@@ -203,7 +204,9 @@ void add_run(CLI::App& app, Context& context) {
   command->prefix_command();
   command->callback([words, command, &context] {
     RunOptions& options = words->options;
-    options.words = own_words();
+    CommandLine own = own_command_line();
+    options.program = std::move(own.program);
+    options.words = std::move(own.words);
     options.environment = own_environment();
     options.command = command->remaining();
     const bool is_behind_dashes = options.command.empty();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "run_options.hpp"
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <system_error>
 
 namespace verbena::cli {
 namespace {
@@ -57,7 +59,7 @@ std::string RunOptions::command_that_repeats() const {
     const std::size_t value = variable.find('=') + 1;
     line += variable.substr(0, value) + shell_word(variable.substr(value)) + " ";
   }
-  line += "verbena";
+  line += shell_word(program);
   for (std::size_t i = 0; i < words.size(); ++i) {
     line += " " + shell_word(words[i]);
     if (i == 0 && is_seed_chosen_here) line += " --seed " + std::to_string(*seed);
@@ -65,12 +67,17 @@ std::string RunOptions::command_that_repeats() const {
   return line;
 }
 
-std::vector<std::string> own_words() {
+CommandLine own_command_line() {
   std::ifstream line("/proc/self/cmdline");
-  std::vector<std::string> words;
-  for (std::string word; std::getline(line, word, '\0');) words.push_back(word);
-  if (!words.empty()) words.erase(words.begin());
-  return words;
+  CommandLine own;
+  std::getline(line, own.program, '\0');
+  for (std::string word; std::getline(line, word, '\0');) own.words.push_back(word);
+  if (own.program.find('/') != std::string::npos) {
+    std::error_code ignored;  // without a current directory the path stays as it is
+    const auto path = std::filesystem::absolute(own.program, ignored);
+    if (!path.empty()) own.program = path;
+  }
+  return own;
 }
 
 std::vector<std::string> own_environment() {

@@ -26,7 +26,8 @@ struct RunOptions {
   std::string capture;
   std::string artifacts;
   std::vector<std::string> command;
-  std::vector<std::string> words;        // the whole command line behind `verbena`
+  std::string program;                   // how this program was called (CommandLine)
+  std::vector<std::string> words;        // the whole command line behind it
   std::vector<std::string> environment;  // NAME=VALUE of our variables that change what happens
   // Seed of the faults, if there are any. It is chosen here if the user gave none.
   std::optional<std::uint64_t> seed;
@@ -43,8 +44,12 @@ struct RunOptions {
   std::string command_that_repeats() const;
 };
 
-// Returns the command line of this process behind its name, as it was given.
-std::vector<std::string> own_words();
+struct CommandLine {
+  std::string program;  // a name that a shell finds in PATH, or an absolute path
+  std::vector<std::string> words;
+};
+// Returns the command line of this process, as it was given.
+CommandLine own_command_line();
 // Returns NAME=VALUE of each of our variables by which a run can differ from another one.
 std::vector<std::string> own_environment();
 

@@ -42,7 +42,7 @@ class Kept(RunCase):
         self.assertLess(seed, 1 << 32)  # a TOML file can hold it
         repeat = run["repeat"]
         self.assertEqual(done.stderr, f"other\n{LINE}\nendverbena: the same again: {repeat}\n")
-        self.assertEqual(shlex.split(repeat), ["verbena", "run", "--seed", str(seed), "--private", "--artifacts", self.kept,
+        self.assertEqual(shlex.split(repeat), [self.exe, "run", "--seed", str(seed), "--private", "--artifacts", self.kept,
                                                "--loss", "1%", "--", "sh", "-c", program])
         self.assertEqual(run["command"], shlex.split(repeat)[1:2] + shlex.split(repeat)[4:])
         self.assertEqual((run["exit_code"], run["signal"], run["timed_out"]), (3, None, False))
@@ -64,9 +64,25 @@ class Kept(RunCase):
         done = self.private("--artifacts", self.kept, "--", *words, env=self.env | ours)
         repeat = self.run_json()["repeat"]
         self.assertEqual((done.returncode, done.stdout), (3, "udp ibv_reg_mr=EIO 2 one\n"))
-        again = subprocess.run(["sh", "-c", repeat.replace(" verbena ", ' "$VERBENA" ')], env=self.env, text=True,
+        again = subprocess.run(["sh", "-c", repeat], env=self.env, text=True,
                                capture_output=True, check=False)
         self.assertEqual((again.returncode, again.stdout), (3, done.stdout), again.stderr)
+
+    def test_however_verbena_was_called(self):
+        """The command that repeats the run is found wherever the shell is."""
+        there = pathlib.Path(self.home, "it's here")
+        there.mkdir()
+        there.joinpath("bin").symlink_to(self.home + "/bin")
+        in_path = self.env | {"PATH": f"{self.home}/bin:{self.env['PATH']}"}
+        for called, env in (("bin/verbena", self.env), ("./bin/verbena", self.env), (self.exe, self.env), ("verbena", in_path)):
+            done = subprocess.run([called, "run", "--private", "--artifacts", self.kept, "--", "sh", "-c", "exit 3"], env=env,
+                                  cwd=there, text=True, capture_output=True, timeout=LIMIT, check=False)
+            repeat = self.run_json()["repeat"]
+            self.assertEqual((done.returncode, done.stderr), (3, f"verbena: the same again: {repeat}\n"))
+            again = subprocess.run(["sh", "-c", repeat], env=env, cwd="/", capture_output=True, timeout=LIMIT, check=False)
+            self.assertEqual(again.returncode, 3, (called, repeat, again.stderr))
+        self.assertTrue(repeat.startswith("verbena run "), repeat)
+        self.nothing_is_left()
 
     def test_words_that_are_not_text(self):
         """JSON cannot hold such a word; the command that repeats the run still has its bytes, in every shell."""
@@ -80,7 +96,7 @@ class Kept(RunCase):
         self.assertTrue(done.stderr.endswith(f"the same again: {repeat}\n"), done.stderr)
         for shell in ("sh", "bash"):
             said.unlink()
-            again = subprocess.run([shell, "-c", f'verbena() {{ "$VERBENA" "$@"; }}; {repeat}'], env=self.env, check=False)
+            again = subprocess.run([shell, "-c", repeat], env=self.env, check=False)
             self.assertEqual((again.returncode, said.read_bytes()), (3, word))
 
     def test_a_capture_that_is_killed(self):
@@ -115,7 +131,7 @@ class Kept(RunCase):
             run = self.run_json(*["status-at-timeout.json"] * late)
             self.assertEqual((run["exit_code"], run["signal"], run["timed_out"], run["seed"]), (code, name, late, None))
             json.loads(pathlib.Path(self.kept, "status.json").read_text())
-            self.assertEqual("the same again: verbena run --private" in done.stderr, code != 0)
+            self.assertEqual(f"the same again: {self.exe} run --private" in done.stderr, code != 0)
         self.nothing_is_left()
 
     def test_a_killed_emulator(self):

@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import stat
 import subprocess
@@ -167,7 +168,7 @@ class Private(RunCase):
         self.assertEqual([f["traffic"] for f in status["devices"][0]["faults"]], ["data"])
         self.assertEqual([rule["rule"] for rule in status["rules"]], ["drop nth=9"])
         self.assertRegex(self.private("--loss", "1%", "--", "false").stderr,
-                         r"^verbena: the same again: verbena run --seed \d+ --private --loss 1% -- false\n$")
+                         rf"^verbena: the same again: {re.escape(self.exe)} run --seed \d+ --private --loss 1% -- false\n$")
 
     def test_words_that_do_not_go_together(self):
         touch = ["--", "touch", self.home + "/started"]
