@@ -25,6 +25,8 @@ int signal_of(fault::Action action) {
   }
 }
 
+bool is_of_queue(const fault::Rule& rule) { return rule.qp || rule.place != 0; }
+
 }  // namespace
 
 void RuleEvents::follow() {
@@ -36,11 +38,25 @@ void RuleEvents::follow() {
   });
   for (const fabric::RuleTable::Entry& entry : fabric_.rules().all()) {
     const fault::Rule& rule = entry.rule;
-    if (!rule.is_event() || clocks_.contains(entry.spec.id)) continue;
+    if (!rule.is_event() || (clocks_.contains(entry.spec.id) && !is_for_next_opening(entry))) {
+      continue;
+    }
     const bool is_there = rule.program == fault::kEmulatorName ? !clients_.contexts().empty()
                                                                : !contexts_of(rule).empty();
     if (is_there) start(entry.spec.id, rule.after);
   }
+}
+
+// Returns true for an event of a queue that did not exist before all programs of the rule had
+// closed the device.
+bool RuleEvents::is_for_next_opening(const fabric::RuleTable::Entry& entry) const {
+  return is_of_queue(entry.rule) && entry.retired.fired == 0 &&
+         clocks_.at(entry.spec.id).has_ended && !is_asked(entry.spec.id);
+}
+
+bool RuleEvents::is_asked(std::uint64_t rule) const {
+  return std::ranges::any_of(asked_,
+                             [rule](const auto& entry) { return entry.second.rule == rule; });
 }
 
 void RuleEvents::end() {
@@ -80,7 +96,6 @@ std::set<std::uint32_t> RuleEvents::processes_of(const fault::Rule& rule) const 
 // Returns how many processes have got the event. For an event of a queue the contexts tell it
 // later.
 std::uint64_t RuleEvents::raise_for(std::uint64_t id, const fault::Rule& rule) {
-  const bool is_of_queue = rule.qp || rule.place != 0;
   for (Session* const context : contexts_of(rule)) {
     control::RaiseEvent request;
     request.device = context->context->port->info().name;
@@ -92,10 +107,10 @@ std::uint64_t RuleEvents::raise_for(std::uint64_t id, const fault::Rule& rule) {
       request.place = rule.place;
     }
     const std::uint32_t question = clients_.next_sequence();
-    if (is_of_queue) asked_[question] = {id, context->id};
+    if (is_of_queue(rule)) asked_[question] = {id, context->id};
     context->send(request, question);
   }
-  return is_of_queue ? 0 : processes_of(rule).size();
+  return is_of_queue(rule) ? 0 : processes_of(rule).size();
 }
 
 void RuleEvents::perform(std::uint64_t id) {
@@ -152,10 +167,9 @@ void RuleEvents::on_client_gone(Session::Id gone) {
 
 // Tries again in a moment, unless other contexts are still asked: the queue may be created yet.
 void RuleEvents::perform_again(std::uint64_t rule) {
-  const auto is_of_it = [rule](const auto& entry) { return entry.second.rule == rule; };
   const auto clock = clocks_.find(rule);
   if (clock == clocks_.end() || !clock->second.has_ended) return;
-  if (std::ranges::none_of(asked_, is_of_it)) start(rule, kAgainNs);
+  if (!is_asked(rule)) start(rule, kAgainNs);
 }
 
 }  // namespace verbena::daemon

@@ -51,6 +51,8 @@ class RuleEvents {
     Session::Id owner;
   };
 
+  bool is_for_next_opening(const fabric::RuleTable::Entry& entry) const;
+  bool is_asked(std::uint64_t rule) const;
   void start(std::uint64_t rule, TimeNs after);
   void perform(std::uint64_t rule);
   void perform_again(std::uint64_t rule);

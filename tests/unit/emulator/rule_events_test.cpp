@@ -93,6 +93,29 @@ TEST_F(RuleEventsTest, WhoHasGoneAnswersNoMoreAndOthersAreAsked) {
   EXPECT_FALSE(events_->on_answer(*next.session, incoming(control::Ack{}, 1)));
 }
 
+TEST_F(RuleEventsTest, AQueueIsLookedForWhenTheDeviceIsOpenedOnceMore) {
+  const Client first = connect_context("a");
+  add("raise=qp-fatal qp=tulip:1 after=1s");
+  reactor_.advance(kSecond);
+  answer(first, false);
+  disconnect(first);
+  events_->on_client_gone(first.id);
+  reactor_.advance(10 * kSecond);
+  const Client next = connect_context("a");
+  events_->follow();
+  events_->follow();
+  reactor_.advance(kSecond - 1);
+  EXPECT_TRUE(hears_nothing(next)) << "the clock begins anew";
+  reactor_.advance(1);
+  answer(next, true);
+  EXPECT_EQ(fired(), 1u);
+  disconnect(next);
+  const Client last = connect_context("a");
+  events_->follow();
+  reactor_.advance(10 * kSecond);
+  EXPECT_TRUE(hears_nothing(last)) << "once";
+}
+
 // Such a process has the ID 0 here, and a signal to 0 would hit the emulator itself.
 TEST_F(RuleEventsTest, NobodyIsSignalledInPlaceOfAProcessInAnotherPidNamespace) {
   const Client context = connect_context("a", 0);
