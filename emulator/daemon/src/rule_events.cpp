@@ -43,7 +43,7 @@ void RuleEvents::follow() {
     }
     const bool is_there = rule.program == fault::kEmulatorName ? !clients_.contexts().empty()
                                                                : !contexts_of(rule).empty();
-    if (is_there) start(entry.spec.id, rule.after);
+    if (is_there) start(entry.spec.id, rule.after, &RuleEvents::perform);
   }
 }
 
@@ -66,10 +66,10 @@ void RuleEvents::end() {
   clocks_.clear();
 }
 
-void RuleEvents::start(std::uint64_t rule, TimeNs after) {
-  const auto timer = timers_.after(after, [this, rule] {
+void RuleEvents::start(std::uint64_t rule, TimeNs after, void (RuleEvents::*then)(std::uint64_t)) {
+  const auto timer = timers_.after(after, [this, rule, then] {
     clocks_.at(rule).has_ended = true;
-    perform(rule);
+    (this->*then)(rule);
   });
   clocks_.insert_or_assign(rule, Clock{timer, false});
 }
@@ -93,9 +93,7 @@ std::set<std::uint32_t> RuleEvents::processes_of(const fault::Rule& rule) const 
   return pids;
 }
 
-// Returns how many processes have got the event. For an event of a queue the contexts tell it
-// later.
-std::uint64_t RuleEvents::raise_for(std::uint64_t id, const fault::Rule& rule) {
+void RuleEvents::raise_for(std::uint64_t id, const fault::Rule& rule) {
   for (Session* const context : contexts_of(rule)) {
     control::RaiseEvent request;
     request.device = context->context->port->info().name;
@@ -110,18 +108,24 @@ std::uint64_t RuleEvents::raise_for(std::uint64_t id, const fault::Rule& rule) {
     if (is_of_queue(rule)) asked_[question] = {id, context->id};
     context->send(request, question);
   }
-  return is_of_queue(rule) ? 0 : processes_of(rule).size();
+}
+
+// Asks the contexts whether they have the queue. Their answers say whether the event has happened.
+void RuleEvents::look_for_queue(std::uint64_t id) {
+  const fabric::RuleTable::Entry* const entry = fabric_.rules().find(id);
+  if (entry != nullptr && entry->retired.fired == 0) raise_for(id, fault::Rule(entry->rule));
 }
 
 void RuleEvents::perform(std::uint64_t id) {
   const fabric::RuleTable::Entry* const entry = fabric_.rules().find(id);
   if (entry == nullptr) return;
   const fault::Rule rule = entry->rule;
-  const std::string text = entry->spec.text;
-  spdlog::info("the time has come for: {}", text);
+  spdlog::info("the time has come for: {}", entry->spec.text);
+  if (is_of_queue(rule)) return look_for_queue(id);
   std::uint64_t matched = 0;
   if (rule.action == fault::Action::kRaise) {
-    matched = raise_for(id, rule);
+    raise_for(id, rule);
+    matched = processes_of(rule).size();
   } else if (rule.action == fault::Action::kPortDown || rule.action == fault::Action::kPortUp) {
     for (const auto& port : fabric_.ports()) {
       if (!rule.device.empty() && port->info().name != rule.device) continue;
@@ -136,8 +140,16 @@ void RuleEvents::perform(std::uint64_t id) {
       matched += pid != 0 && ::kill(static_cast<pid_t>(pid), signal_of(rule.action)) == 0;
     }
   }
+  note(id, matched);
+}
+
+// Counts what has happened to so many processes or ports, and tells it to readers of events.
+void RuleEvents::note(std::uint64_t id, std::uint64_t matched) {
   fabric_.rules().note_event(id, matched);
-  journal_.note(json_of_rule(text, rule.device, matched));
+  const fabric::RuleTable::Entry* const entry = fabric_.rules().find(id);
+  if (entry != nullptr) {
+    journal_.note(json_of_rule(entry->spec.text, entry->rule.device, matched));
+  }
 }
 
 bool RuleEvents::on_answer(const Session& owner, const control::Incoming& in) {
@@ -145,11 +157,9 @@ bool RuleEvents::on_answer(const Session& owner, const control::Incoming& in) {
   if (asked == asked_.end() || asked->second.owner != owner.id) return false;
   const std::uint64_t rule = asked->second.rule;
   asked_.erase(asked);
-  const fabric::RuleTable::Entry* const entry = fabric_.rules().find(rule);
-  if (entry == nullptr) return true;
   if (in.type() == control::MessageType::kAck) {
-    fabric_.rules().note_event(rule, 1);
-  } else if (entry->retired.fired == 0) {
+    note(rule, 1);
+  } else {
     perform_again(rule);
   }
   return true;
@@ -169,7 +179,7 @@ void RuleEvents::on_client_gone(Session::Id gone) {
 void RuleEvents::perform_again(std::uint64_t rule) {
   const auto clock = clocks_.find(rule);
   if (clock == clocks_.end() || !clock->second.has_ended) return;
-  if (!is_asked(rule)) start(rule, kAgainNs);
+  if (!is_asked(rule)) start(rule, kAgainNs, &RuleEvents::look_for_queue);
 }
 
 }  // namespace verbena::daemon

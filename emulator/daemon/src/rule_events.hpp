@@ -53,10 +53,12 @@ class RuleEvents {
 
   bool is_for_next_opening(const fabric::RuleTable::Entry& entry) const;
   bool is_asked(std::uint64_t rule) const;
-  void start(std::uint64_t rule, TimeNs after);
+  void start(std::uint64_t rule, TimeNs after, void (RuleEvents::*then)(std::uint64_t));
   void perform(std::uint64_t rule);
   void perform_again(std::uint64_t rule);
-  std::uint64_t raise_for(std::uint64_t id, const fault::Rule& rule);
+  void look_for_queue(std::uint64_t rule);
+  void note(std::uint64_t rule, std::uint64_t matched);
+  void raise_for(std::uint64_t id, const fault::Rule& rule);
   std::vector<Session*> contexts_of(const fault::Rule& rule) const;
   std::set<std::uint32_t> processes_of(const fault::Rule& rule) const;
 

@@ -2,8 +2,11 @@
 // When the event of a rule happens, to which process, and how often.
 #include "rule_events.hpp"
 
+#include <algorithm>
+
 #include "client_fixture.hpp"
 #include "verbena/control/event_messages.hpp"
+#include "verbena/control/journal_messages.hpp"
 
 namespace verbena::daemon {
 namespace {
@@ -29,6 +32,15 @@ class RuleEventsTest : public ClientsTest {
     EXPECT_TRUE(events_->on_answer(*context.session,
                                    has_it ? incoming(control::Ack{}, question)
                                           : incoming(control::Refused{ENOENT, "no"}, question)));
+  }
+  // Returns the events that are told so far, a line each.
+  std::string told() {
+    const Client reader = connect();
+    journal_.on_query(*reader.session, incoming(control::JournalQuery{}, 1));
+    reactor_.run();
+    const std::string text = heard<control::JournalText>(reader).first.text;
+    disconnect(reader);
+    return text;
   }
 
   EventJournal journal_{clients_, reactor_};
@@ -78,6 +90,21 @@ TEST_F(RuleEventsTest, AQueueThatThereIsNotYetIsLookedForAgain) {
   EXPECT_EQ(fired(), 1u);
   reactor_.advance(kSecond);
   EXPECT_TRUE(hears_nothing(context));
+}
+
+TEST_F(RuleEventsTest, AnEventIsToldWhenItHappensAndNotWhileItsQueueIsLookedFor) {
+  const Client context = connect_context("a");
+  add("raise=qp-fatal qp=tulip:1");
+  reactor_.advance(0);
+  for (int times = 0; times < 3; ++times) {
+    answer(context, false);
+    reactor_.advance(RuleEvents::kAgainNs);
+  }
+  EXPECT_EQ(told(), "");
+  answer(context, true);
+  const std::string events = told();
+  EXPECT_EQ(std::ranges::count(events, '\n'), 1) << events;
+  EXPECT_NE(events.find(R"("matched":1)"), std::string::npos) << events;
 }
 
 TEST_F(RuleEventsTest, WhoHasGoneAnswersNoMoreAndOthersAreAsked) {
