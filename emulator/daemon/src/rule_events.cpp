@@ -25,6 +25,10 @@ int signal_of(fault::Action action) {
   }
 }
 
+bool is_of_port(const fault::Rule& rule) {
+  return rule.action == fault::Action::kPortDown || rule.action == fault::Action::kPortUp;
+}
+
 bool is_of_queue(const fault::Rule& rule) { return rule.qp || rule.place != 0; }
 
 }  // namespace
@@ -41,10 +45,17 @@ void RuleEvents::follow() {
     if (!rule.is_event() || (clocks_.contains(entry.spec.id) && !is_for_next_opening(entry))) {
       continue;
     }
-    const bool is_there = rule.program == fault::kEmulatorName ? !clients_.contexts().empty()
-                                                               : !contexts_of(rule).empty();
-    if (is_there) start(entry.spec.id, rule.after, &RuleEvents::perform);
+    if (has_opener(rule)) start(entry.spec.id, rule.after, &RuleEvents::perform);
   }
+}
+
+// Returns true if the program that the rule is about has opened a device. For a port or the
+// emulator it may be any device.
+bool RuleEvents::has_opener(fault::Rule rule) const {
+  const bool is_of_emulator = rule.program == fault::kEmulatorName;
+  if (is_of_emulator) rule.program.clear();
+  if (is_of_emulator || is_of_port(rule)) rule.device.clear();
+  return !contexts_of(rule).empty();
 }
 
 // Returns true for an event of a queue that did not exist before all programs of the rule had
@@ -126,7 +137,7 @@ void RuleEvents::perform(std::uint64_t id) {
   if (rule.action == fault::Action::kRaise) {
     raise_for(id, rule);
     matched = processes_of(rule).size();
-  } else if (rule.action == fault::Action::kPortDown || rule.action == fault::Action::kPortUp) {
+  } else if (is_of_port(rule)) {
     for (const auto& port : fabric_.ports()) {
       if (!rule.device.empty() && port->info().name != rule.device) continue;
       set_port_(*port, rule.action == fault::Action::kPortUp);

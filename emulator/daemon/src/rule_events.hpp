@@ -51,6 +51,7 @@ class RuleEvents {
     Session::Id owner;
   };
 
+  bool has_opener(fault::Rule rule) const;
   bool is_for_next_opening(const fabric::RuleTable::Entry& entry) const;
   bool is_asked(std::uint64_t rule) const;
   void start(std::uint64_t rule, TimeNs after, void (RuleEvents::*then)(std::uint64_t));

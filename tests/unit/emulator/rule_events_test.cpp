@@ -78,6 +78,16 @@ TEST_F(RuleEventsTest, APortGoesDownForAllOrForOneDevice) {
   EXPECT_EQ(ports_, (std::vector<std::string>{"b down", "a down", "b down"}));
 }
 
+TEST_F(RuleEventsTest, TheClockOfAPortBeginsWithAnyDevice) {
+  add("port-down device=b");
+  reactor_.advance(kSecond);
+  EXPECT_TRUE(ports_.empty());
+  const Client context = connect_context("a");
+  events_->follow();
+  reactor_.advance(0);
+  EXPECT_EQ(ports_, std::vector<std::string>{"b down"});
+}
+
 TEST_F(RuleEventsTest, AQueueThatThereIsNotYetIsLookedForAgain) {
   const Client context = connect_context("a");
   add("raise=qp-fatal qp=tulip:1");
