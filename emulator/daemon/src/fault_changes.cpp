@@ -96,7 +96,8 @@ void FaultChanges::apply(Session& session, std::uint32_t sequence,
   orders_.begin(ticket, std::move(wait));
 }
 
-// Adds rules, removes them or gives them another seed. Returns what is wrong, if anything is.
+// Adds rules, removes them, or gives them another seed if the change is about all faults. Returns
+// what is wrong, if anything is.
 std::optional<control::Error> FaultChanges::change_rules(const control::ChangeFault& change,
                                                          std::uint64_t fresh_seed,
                                                          fabric::Seeds& seeds) {
@@ -122,7 +123,9 @@ std::optional<control::Error> FaultChanges::change_rules(const control::ChangeFa
     if (rule->needs_seed()) seeds.insert(of_new_ones);
   }
   if (const auto added = rules.add(change.rules, seed, fresh_seed); !added) return added.error();
-  if (change.rules.empty() && change.named == control::kFaultSeed && rules.set_seed(change.seed)) {
+  const bool is_for_all = change.device.empty() && change.qpn == 0 && change.data && change.cm;
+  if (is_for_all && change.rules.empty() && change.named == control::kFaultSeed &&
+      rules.set_seed(change.seed)) {
     seeds.insert(change.seed);
   }
   return std::nullopt;

@@ -103,6 +103,18 @@ class Faults(EmulatorCase):
         self.assertIsNone(self.seed_said("--loss", "3%"), "two seeds are in force")
         self.assertEqual({fault["seed"] for fault in self.faults().values()}, {seed, 7})
 
+    def test_a_seed_for_one_fault(self):
+        """`--seed` alone is for all faults and rules, and with --cm, --qp or --device for the fault that these name."""
+        self.up("--device", "m1", "--device", "m2")
+        self.fault("--loss", "1%", "--seed", "7", "--inject", "drop percent=10")
+        for words in (["--cm"], ["--data"], ["--device", "m1"]):
+            self.fault(*words, "--seed", "8")
+            self.assertEqual([rule["seed"] for rule in self.status()["rules"]], [7], words)
+        self.fault("--seed", "9")
+        status = self.status()
+        self.assertEqual([rule["seed"] for rule in status["rules"]], [9])
+        self.assertEqual({fault["seed"] for device in status["devices"] for fault in device["faults"]}, {9})
+
     def test_a_fault_beside_a_rule(self):
         """The options that say which packets meet a fault are about the fault, and not about the rule beside it."""
         self.up("--device", "m1", "--device", "m2")

@@ -57,6 +57,35 @@ TEST_F(FaultChangesTest, TheAskerIsAnsweredWhenAllHaveTheChangeInForce) {
   EXPECT_EQ(changed.silent.count, 0u);
 }
 
+TEST_F(FaultChangesTest, ASeedForSomeFaultsLeavesTheRules) {
+  const Client asker = connect();
+  ChangeFault both;
+  both.cm = true;
+  both.named = control::kFaultLoss | control::kFaultSeed;
+  both.values.loss_ppm = 1;
+  both.seed = 7;
+  both.rules = {"drop percent=10"};
+  ask(asker, both);
+  const auto seed_of_rule = [this] { return fabric_->rules().all().front().spec.seed; };
+  ChangeFault change;
+  change.named = control::kFaultSeed;
+  change.seed = 8;
+  ask(asker, change);  // --data
+  change.data = false;
+  change.cm = true;
+  ask(asker, change);  // --cm
+  change.data = true;
+  change.device = "a";
+  ask(asker, change);  // --device
+  EXPECT_EQ(seed_of_rule(), 7u);
+  EXPECT_EQ(fabric_->find("a")->faults().in_force().front().seed, 8u);
+  change.device = "";
+  change.seed = 9;
+  ask(asker, change);
+  EXPECT_EQ(seed_of_rule(), 9u);
+  EXPECT_EQ(fabric_->find("b")->faults().in_force().front().seed, 9u);
+}
+
 TEST_F(FaultChangesTest, ADelayThatNoClockCountsIsRefused) {
   const Client asker = connect();
   ChangeFault change;
