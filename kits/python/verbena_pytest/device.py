@@ -47,6 +47,7 @@ class Device:
         self.program = program
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="verbena-pytest-"))
         self.faults = []  # the options of the faults that were set, as one would type them
+        self.kills_emulator = False  # a rule was set that kills it
         self.kept_in = None  # the folder with what is known of a failure
         self._numbers = iter(range(1, 1 << 30))
         self._programs = []
@@ -138,6 +139,14 @@ class Device:
     def ask(self, *words):
         """Runs `verbena WORDS` for this device. If it fails, VerbenaError has what it printed."""
         return self.program.ask(*words, environment=self.environment)
+
+    def lives(self):
+        """Returns whether the emulator answers."""
+        try:
+            self.ask("status")
+        except VerbenaError:
+            return False
+        return True
 
     def fault(self, **values):
         """Sets faults as `verbena fault` does: loss="1%", seed=7, qp="0x000123", cm=True. Used as a context manager, it

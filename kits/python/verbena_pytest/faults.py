@@ -2,6 +2,8 @@
 """Faults that a test sets, and their end: what a fault has changed is then as it was before, and nothing else changes."""
 
 import collections
+import contextlib
+import re
 
 from verbena_pytest.options import is_given, options_words
 from verbena_pytest.program import VerbenaError
@@ -24,12 +26,17 @@ class Fault:
         before = device.status
         self._before = faults_in(before)
         words = options_words(values)
-        said = device.ask("fault", *words)
-        if said.startswith("seed "):
-            words += ["--seed", said.split()[1].rstrip(";")]
+        device.kills_emulator |= any(map(kills_emulator, words))
+        self._rules = []
+        with self._unless_killed():
+            said = device.ask("fault", *words)
+            if said.startswith("seed "):
+                words += ["--seed", said.split()[1].rstrip(";")]
         device.faults.append(" ".join(words))
-        has_rules = any(name in self._values for name in RULES)
-        self._rules = rules_in(device.status)[len(before["rules"]):] if has_rules else []
+        if any(name in self._values for name in RULES):
+            with self._unless_killed():
+                self._rules = rules_in(device.status)[len(before["rules"]):]
+                device.kills_emulator |= any(map(kills_emulator, self._rules))
 
     def __enter__(self):
         if not any(name in self._values for name in (*VALUES, *RULES)):
@@ -37,11 +44,29 @@ class Fault:
                                f"fault({', '.join(self._values)}) does has no end")
         return self
 
-    def __exit__(self, *_):
-        self.end()
+    def __exit__(self, _, error, __):
+        try:
+            self.end()
+        except VerbenaError:
+            if error is None:  # otherwise the error of the block says more
+                raise
 
     def end(self):
-        """Removes the rules, and gives the faults the values that they had before. Other rules keep their counts."""
+        """Removes the rules, and gives the faults the values that they had before. Other rules keep their counts. If a rule
+        has killed the emulator, its faults have ended with it."""
+        with self._unless_killed():
+            self._end()
+
+    @contextlib.contextmanager
+    def _unless_killed(self):
+        """Drops an error of the block if a rule has killed the emulator."""
+        try:
+            yield
+        except VerbenaError:
+            if not self._device.kills_emulator or self._device.lives():
+                raise
+
+    def _end(self):
         status = self._device.status
         left = collections.Counter(rules_in(status))
         rules = [rule for rule, count in collections.Counter(self._rules).items() for _ in range(min(count, left[rule]))]
@@ -91,6 +116,10 @@ class Fault:
 def faults_in(status):
     """Returns {(device, queue pair): fault}."""
     return {(device["name"], fault["qpn"]): fault for device in status["devices"] for fault in device["faults"]}
+
+
+def kills_emulator(rule):
+    return re.match(r"\s*kill\s.*\bprogram=verbenad(\s|$)", rule) is not None
 
 
 def rules_in(status):

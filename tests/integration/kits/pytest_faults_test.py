@@ -103,6 +103,52 @@ class Faults(Case):
             ''')
         self.assert_passed(self.pytest(), 7)
 
+    def test_a_rule_that_kills_the_emulator(self):
+        self.write('''
+            import pytest
+            import verbena_pytest
+
+            KILL = "kill program=verbenad"
+
+            def lives(verbena):
+                try:
+                    return bool(verbena.status)
+                except verbena_pytest.VerbenaError:
+                    return False
+
+            def test_within(verbena):
+                with verbena.fault(loss="1%", seed=7):
+                    with verbena.fault(inject=KILL):
+                        verbena.run("ibv_devinfo; sleep 0.2", check=False)
+                    assert not lives(verbena)
+
+            def test_of_a_file(verbena, tmp_path):
+                (tmp_path / "kill.toml").write_text('[[event]]\\ndo = "kill"\\nprogram = "verbenad"\\nat = "1ms"\\n')
+                with verbena.fault(scenario=tmp_path / "kill.toml"):
+                    verbena.run("ibv_devinfo; sleep 0.2", check=False)
+                assert not lives(verbena)
+
+            def test_at_once(verbena):
+                with verbena.start(["ibv_rc_pingpong", "-p", "0"]):
+                    while not verbena.waits:
+                        pass
+                    with verbena.fault(inject=KILL):
+                        while lives(verbena):
+                            pass
+
+            def test_an_assertion_within(verbena):
+                with pytest.raises(ZeroDivisionError):
+                    with verbena.fault(loss="1%"):
+                        verbena.run("kill -9 $(cat $VERBENA_RUNTIME_DIR/daemon.lock); sleep 0.2")
+                        1 / 0
+
+            def test_an_emulator_that_nobody_was_to_kill(verbena):
+                with pytest.raises(verbena_pytest.VerbenaError):
+                    with verbena.fault(loss="1%"):
+                        verbena.run("kill -9 $(cat $VERBENA_RUNTIME_DIR/daemon.lock); sleep 0.2")
+            ''')
+        self.assert_passed(self.pytest(), 5)
+
 
 if __name__ == "__main__":
     pytest_test.PREFIX = sys.argv[1]
