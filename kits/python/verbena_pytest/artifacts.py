@@ -9,6 +9,7 @@ import shutil
 import zlib
 
 from verbena_pytest.program import VerbenaError
+from verbena_pytest.programs import explanations_in
 
 LONGEST = 150  # characters of a folder's name
 SHOWN = 20  # explanations in pytest's report; the file has all
@@ -45,7 +46,7 @@ def _saved(device, folder, item, report):
         status = {}
     finished = [program.finished() for program in device.programs]
     explanations = [line for one in finished for line in one.explanations]
-    explanations += [line for line in report.capstderr.splitlines() if line.startswith("verbena: ")]
+    explanations += explanations_in(report.capstderr)
     (folder / "explain.log").write_text("".join(line + "\n" for line in explanations))
     (folder / "programs.log").write_text("".join(one.report() + "\n" for one in finished))
     path, line, _ = item.location

@@ -35,8 +35,7 @@ class Finished:
     @property
     def explanations(self):
         """The lines in which Verbena explains refused calls and failed completions."""
-        lines = (SIDE.sub("", line) for line in self.stderr.splitlines())
-        return [line for line in lines if line.startswith("verbena: ")]
+        return explanations_in("\n".join(SIDE.sub("", line) for line in self.stderr.split("\n")))
 
     @property
     def server(self):
@@ -48,7 +47,8 @@ class Finished:
         return self._side("client")
 
     def _side(self, name):
-        lines = (self.stdout + self.stderr).splitlines(keepends=True)
+        # `verbena run` begins what stands behind \n with the name, and nothing else that may separate lines.
+        lines = re.findall(r"[^\n]*\n|[^\n]+$", self.stdout + self.stderr)
         return "".join(SIDE.sub("", line) for line in lines if line.startswith(name + "| "))
 
     def report(self):
@@ -67,6 +67,10 @@ class ProgramFailed(AssertionError):
         super().__init__("\n".join([why + finished.report(), *["what the programs waited for:"] * bool(waits), *waits]))
 
 
+def explanations_in(text):
+    return [line for line in text.split("\n") if line.startswith("verbena: ")]
+
+
 def words_of(command):
     """Returns a command's words: a string is a command of the shell, a sequence a program and its arguments."""
     if isinstance(command, str):
@@ -76,6 +80,12 @@ def words_of(command):
 
 def text_of(command):
     return command if isinstance(command, str) else shlex.join(words_of(command))
+
+
+def printed_in(file):
+    """Returns what a program has printed, with its own ends of lines."""
+    with file.open(errors="replace", newline="") as text:
+        return text.read()
 
 
 def _input(stdin, folder):
@@ -109,11 +119,11 @@ class Running:
 
     @property
     def stdout(self):
-        return self.out.read_text(errors="replace")
+        return printed_in(self.out)
 
     @property
     def stderr(self):
-        return self.err.read_text(errors="replace")
+        return printed_in(self.err)
 
     @property
     def returncode(self):

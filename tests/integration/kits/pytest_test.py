@@ -49,7 +49,7 @@ class Case(KitCase):
 
     def pytest(self, *words, before=(), **variables):
         return subprocess.run([*before, *self.words(*words)], cwd=self.folder, env={**self.environment, **variables},
-                              text=True, capture_output=True, timeout=LIMIT, check=False)
+                              text=True, errors="replace", capture_output=True, timeout=LIMIT, check=False)
 
     def assert_passed(self, done, number):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -89,6 +89,15 @@ class Fixture(Case):
                 assert "verbena0" in verbena.run(["ibv_devices"], timeout=None).stdout
                 done = verbena.run("echo out; echo err >&2; exit 3", check=False)
                 assert (done.returncode, done.stdout, done.stderr, done.ok) == (3, "out\\n", "err\\n", False)
+
+            def test_its_lines(verbena):
+                """Only \\n ends a line; what else may separate lines is the program's own."""
+                text = "1\\\\r2\\\\f3\\\\v\\\\034\\\\302\\\\205\\\\r\\\\nend"
+                wanted = "1\\r2\\f3\\v\\x1c\\x85\\r\\nend"
+                assert verbena.run(["printf", text]).stdout == wanted
+                done = verbena.pair("rping -s -a 127.0.0.1", f"printf '{text}'")
+                assert done.client == wanted + "\\n"
+                assert not done.server
 
             def test_a_program_that_fails(verbena):
                 with pytest.raises(verbena_pytest.ProgramFailed, match="(?s)ibv_rc_pingpong: exit code 1.*fails with ENOMEM"):
@@ -131,7 +140,7 @@ class Fixture(Case):
                     with pytest.raises(verbena_pytest.VerbenaError, match=r"verbena\.fault\(\)"):
                         verbena.pair("true", "true", **options)
             ''')
-        self.assert_passed(self.pytest(), 7)
+        self.assert_passed(self.pytest(), 8)
         self.assertFalse([*self.folder.glob("verbena-*"), *self.outer.glob("run/private-*")])
 
     def test_pairs_and_rules(self):
