@@ -29,8 +29,13 @@ def save(device, folder, item, report):
     """Saves the artifacts and returns the text for pytest's report. An unwritable folder does not stop the other tests."""
     try:
         return _saved(device, folder, item, report)
-    except OSError as error:
-        return f"artifacts cannot be kept in {folder}: {error.strerror}"
+    except (OSError, ValueError) as error:
+        return f"artifacts cannot be kept in {folder}: {getattr(error, 'strerror', None) or error}"
+
+
+def write(file, text):
+    """Writes a file, also if the text has what UTF-8 cannot encode: a byte of a command or of what a program printed."""
+    file.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def _saved(device, folder, item, report):
@@ -39,18 +44,18 @@ def _saved(device, folder, item, report):
     lines = [f"artifacts: {folder}"]
     try:
         status = device.status
-        (folder / "status.json").write_text(json.dumps(status, indent=1) + "\n")
-        (folder / "events.jsonl").write_text(device.ask("events", "--json"))
+        write(folder / "status.json", json.dumps(status, indent=1) + "\n")
+        write(folder / "events.jsonl", device.ask("events", "--json"))
     except VerbenaError as error:
         lines.append(str(error))
         status = {}
     finished = [program.finished() for program in device.programs]
     explanations = [line for one in finished for line in one.explanations]
     explanations += explanations_in(report.capstderr)
-    (folder / "explain.log").write_text("".join(line + "\n" for line in explanations))
-    (folder / "programs.log").write_text("".join(one.report() + "\n" for one in finished))
+    write(folder / "explain.log", "".join(line + "\n" for line in explanations))
+    write(folder / "programs.log", "".join(one.report() + "\n" for one in finished))
     path, line, _ = item.location
-    (folder / "test.json").write_text(json.dumps({
+    write(folder / "test.json", json.dumps({
         "test": item.nodeid, "file": path, "line": (line or 0) + 1, "faults": device.faults,
         "programs": [{"command": one.command, "returncode": one.returncode} for one in finished],
         "version": device.program.version, "again": shlex.join(["pytest", item.nodeid]),

@@ -92,6 +92,22 @@ class Failures(Case):
         self.assertIn(f"artifacts: {kept}, of the failure before\n", done.stdout)
         self.assertEqual(json.loads((kept / "status.json").read_text())["devices"][0]["faults"][0]["seed"], 7)
 
+    def test_what_cannot_be_encoded(self):
+        self.write("""
+            import os
+
+            def test_it(verbena):
+                verbena.run(["sh", "-c", "printf '\\\\344'; exit 3", "sh", os.fsdecode(b"\\xff")])
+
+            def test_another(verbena):
+                pass
+            """)
+        done = self.pytest()
+        self.assertRegex(done.stdout, r"\b1 failed, 1 passed\b", done.stdout + done.stderr)
+        kept = self.folder / "verbena-artifacts/test_sample.py-test_it"
+        self.assertRegex((kept / "programs.log").read_text(encoding="utf-8"), r"sh '\\udcff': exit code 3\nstdout:\n\ufffd\n")
+        self.assertTrue(json.loads((kept / "test.json").read_text())["programs"][0]["command"].endswith("sh '\udcff'"))
+
     def test_no_two_share_a_folder(self):
         text = textwrap.dedent("""
             import pytest
