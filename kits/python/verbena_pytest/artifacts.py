@@ -3,11 +3,13 @@
 
 import contextlib
 import json
+import os
 import re
 import shlex
 import shutil
 import zlib
 
+from verbena_pytest import in_process
 from verbena_pytest.program import VerbenaError
 from verbena_pytest.programs import explanations_in
 
@@ -23,6 +25,20 @@ def name_of(nodeid):
     if name == nodeid.replace("::", "-") and len(name) <= LONGEST:
         return name
     return f"{name[:LONGEST]}-{zlib.crc32(nodeid.encode(errors='replace')):08x}"
+
+
+def again(item):
+    """Returns the command that runs the test again, in the folder where pytest was started."""
+    config = item.config
+    words = ["pytest"]
+    if in_process.sees_devices():
+        words.append("--verbena-in-process")
+    for option, value in (("--verbena", config.option.verbena), ("-c", config.option.inifilename),
+                          ("--rootdir", config.option.rootdir)):
+        if value:
+            words += [option, os.fspath(value)]
+    file, *names = item.nodeid.split("::", 1)
+    return shlex.join([*words, "::".join([os.path.relpath(config.rootpath / file, config.invocation_params.dir), *names])])
 
 
 def save(device, folder, item, report):
@@ -58,7 +74,7 @@ def _saved(device, folder, item, report):
     write(folder / "test.json", json.dumps({
         "test": item.nodeid, "file": path, "line": (line or 0) + 1, "faults": device.faults,
         "programs": [{"command": one.command, "returncode": one.returncode} for one in finished],
-        "version": device.program.version, "again": shlex.join(["pytest", item.nodeid]),
+        "version": device.program.version, "again": again(item),
     }, indent=1) + "\n")
     device.end_capture()
     with contextlib.suppress(FileNotFoundError):

@@ -6,14 +6,17 @@
 """
 
 import json
+import os
 import pathlib
 import re
+import shutil
+import subprocess
 import sys
 import textwrap
 import unittest
 
 import pytest_test
-from kit_case import ROOT
+from kit_case import LIMIT, ROOT
 from pytest_test import Case
 
 sys.path.insert(1, str(ROOT / "tests/integration/emulator"))
@@ -91,6 +94,44 @@ class Failures(Case):
             self.assertEqual(json.loads((kept / "test.json").read_text())["test"], f"test_sample.py::test_{test}")
         self.assertIn(f"artifacts: {kept}, of the failure before\n", done.stdout)
         self.assertEqual(json.loads((kept / "status.json").read_text())["devices"][0]["faults"][0]["seed"], 7)
+
+    def test_its_command_fails_again(self):
+        """In the folder where pytest was started: below the root, by a program that is not in PATH, in the own process."""
+        below = self.folder / "tests/inner"
+        below.mkdir(parents=True)
+        self.write("[pytest]\n", "pytest.ini")
+        (self.folder / "it's.ini").write_text("[pytest]\npython_functions = check_*\n")
+        (below / "test_it.py").write_text(textwrap.dedent("""
+            import os
+            import pytest
+
+            @pytest.mark.parametrize("word", ["a b", "::"])
+            def test_it(verbena, word):
+                verbena.run("true")
+                assert "libverbena-preload" in open("/proc/self/maps").read(), "not in this process"
+                assert word == "a b", "as wanted"
+
+            def check_it(verbena):
+                assert False, "as wanted"
+            """))
+        script = self.write("#!/bin/sh\nexec python3 -m pytest -p no:cacheprovider \"$@\"\n", "pytest")
+        script.chmod(0o755)
+        program = os.path.relpath(f"{pytest_test.PREFIX}/bin/verbena", below)
+        path = f"{self.folder}:/usr/bin:/bin"
+        for words, test in ((["--verbena-in-process"], "test_it[::]"), (["-c", "../../it's.ini"], "check_it")):
+            done = subprocess.run([script, "--verbena", program, *words], cwd=below, env={**self.environment, "PATH": path},
+                                  text=True, capture_output=True, timeout=LIMIT, check=False)
+            self.assertIn("as wanted", done.stdout, done.stderr)
+            self.assertNotIn("AssertionError: not in", done.stdout)
+            [file] = below.glob("verbena-artifacts/*/test.json")
+            run = json.loads(file.read_text())
+            self.assertTrue(run["test"].endswith("::" + test), run)
+            shutil.rmtree(below / "verbena-artifacts")
+            again = subprocess.run(["sh", "-c", run["again"]], cwd=below, env={**self.environment, "PATH": path},
+                                   text=True, capture_output=True, timeout=LIMIT, check=False)
+            self.assertRegex(again.stdout, r"\b1 failed in\b", again.stderr)
+            self.assertIn("as wanted", again.stdout)
+            shutil.rmtree(below / "verbena-artifacts")
 
     def test_what_cannot_be_encoded(self):
         self.write("""
