@@ -141,7 +141,7 @@ class AddTest(Case):
                 self.refused(f"verbena_add_test(NAME a COMMAND true PRIVATE {words})", f"verbena_add_test(a): {reason}")
 
     def test_times_that_are_none(self):
-        for time in ("abc", "1e3", '""', "$<IF:1,5,6>", "5.", "99999999999999999999"):
+        for time in ("0", "0.00", "abc", "1e3", '""', "$<IF:1,5,6>", "5.", "99999999999999999999"):
             with self.subTest(time):
                 self.refused(f"verbena_add_test(NAME a COMMAND true TIMEOUT {time})", "verbena_add_test(a): TIMEOUT wants seconds")
 
@@ -177,6 +177,37 @@ class AddTest(Case):
             """)
         configured = self.configure(source)
         self.assertEqual(configured.returncode, 0, configured.stderr)
+
+    PAIR = """
+        cmake_minimum_required(VERSION 3.25)
+        project(small CXX)
+        find_package(Verbena REQUIRED)
+        enable_testing()
+        add_executable(small small.cpp)
+        verbena_add_test(NAME pair PAIR "small server" "small client; exit 0" PRIVATE)
+        """
+
+    def test_a_pair_in_a_folder_of_any_name(self):
+        source = self.write(cmake=self.PAIR, small="""
+            #include <cstdio>
+            #include <unistd.h>
+            int main(int, char** words) {
+              std::puts(words[1]);
+              std::fflush(stdout);
+              sleep(*words[1] == 's' ? 7 : 0);
+            }
+            """)
+        for name in ("it's here", "in $HOME `x` \\"):
+            with self.subTest(name):
+                self.build = self.folder / name
+                self.built(source)
+                [(passed, output)] = self.ctest().values()
+                self.assertTrue(passed, output)
+                self.assertIn("client| client\n", output)
+        self.build = self.folder / "it's $HOME"
+        configured = self.configure(source)
+        self.assertNotEqual(configured.returncode, 0)
+        self.assertIn("verbena_add_test(pair): PAIR cannot take programs from", " ".join(configured.stderr.split()))
 
     def test_words_that_hold_anything(self):
         """A command of the shell may have semicolons, an empty word stays, a target's path may have blanks, and neither a
