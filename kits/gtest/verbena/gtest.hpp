@@ -128,6 +128,13 @@ inline bool lists_tests(const std::vector<std::string>& words) {
   return false;
 }
 
+// Returns the number in "seed N; ...", which `verbena fault` prints if it has chosen it.
+inline std::string seed_in(const std::string& text) {
+  const std::string word = "seed ";
+  if (text.rfind(word, 0) != 0) return "";
+  return text.substr(word.size(), text.find_first_not_of("0123456789", word.size()) - word.size());
+}
+
 // Sets the counters to zero before each test.
 class CountersFromZero : public ::testing::EmptyTestEventListener {
   void OnTestStart(const ::testing::TestInfo&) override {
@@ -152,8 +159,8 @@ class Fault {
     const detail::Said said = detail::ask(words);
     if (said.exit_code != 0) ADD_FAILURE() << "verbena fault: " << said.text;
     // The test records a seed that `verbena` chose, so that the run can be repeated.
-    if (said.exit_code == 0 && !said.text.empty())
-      ::testing::Test::RecordProperty("seed", said.text);
+    const std::string seed = detail::seed_in(said.text);
+    if (said.exit_code == 0 && !seed.empty()) ::testing::Test::RecordProperty("seed", seed);
   }
   Fault(const Fault&) = delete;
   Fault& operator=(const Fault&) = delete;

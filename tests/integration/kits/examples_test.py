@@ -6,6 +6,7 @@ an installed prefix, as a user builds it.
     examples_test.py PREFIX
 """
 
+import json
 import re
 import shutil
 import subprocess
@@ -286,6 +287,7 @@ class Header(Case):
               }
               EXPECT_TRUE(faults().empty());
             }
+            TEST(Small, RecordsTheSeed) { const verbena::testing::Fault fault{"--loss", "1%"}; }
             TEST(Small, Fails) {
               EXPECT_VERBENA_COUNTER("port_xmit_packets", >, 0);
               EXPECT_VERBENA_COUNTER("port_xmit_packet", ==, 0);
@@ -315,6 +317,10 @@ class Header(Case):
                      "the number of packets dropped for injected_fault is 0, and not != 0\n",
                      'verbena fault: verbena: "much" is not a share'):
             self.assertIn(text, done.stdout)
+        done = self.command(self.build / "small", "--gtest_filter=*Seed", "--gtest_output=json:said.json")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        [recorded] = json.loads((self.folder / "said.json").read_text())["testsuites"][0]["testsuite"]
+        self.assertRegex(recorded["seed"], r"^\d+$")
         repeated = self.command(self.build / "small", "--gtest_filter=*OneCommand", "--gtest_repeat=3",
                                 "--gtest_recreate_environments_when_repeating")
         self.assertEqual(repeated.returncode, 0, repeated.stdout)
