@@ -59,8 +59,21 @@ void check_parts(Findings& findings, const Parts& parts) {
   check_shell(findings, named ? *named : parts, library->private_abi);
 }
 
-// Returns true if an emulator runs.
-bool check_emulator(Findings& findings, const std::string& dir) {
+// Checks that a running emulator has the devices that the command line or the file asks for.
+void check_running_devices(Findings& findings, const std::string& dir,
+                           const settings::Settings& settings, const control::Welcome& welcome) {
+  if (!settings.chooses_devices()) return;
+  const auto checked = check_devices(dir, settings, welcome);
+  if (checked) return findings.ok("it has the devices that are asked for");
+  const bool has_others = checked.error().code == EEXIST;
+  findings.fault(checked.error().text, has_others
+                                           ? "or ask for no devices, to use those that it has"
+                                           : "correct the settings");
+}
+
+// Returns true if an emulator runs. `settings` may be null.
+bool check_emulator(Findings& findings, const std::string& dir,
+                    const settings::Settings* settings) {
   const auto emulator = reach_emulator(dir);
   if (emulator) {
     findings.ok("runtime directory " + dir);
@@ -72,6 +85,7 @@ bool check_emulator(Findings& findings, const std::string& dir) {
     findings.ok("emulator " + emulator->welcome.version + " runs, pid " +
                 std::to_string(emulator->welcome.daemon_pid) + ", " +
                 std::to_string(emulator->welcome.devices.size()) + " device(s)");
+    if (settings != nullptr) check_running_devices(findings, dir, *settings, emulator->welcome);
     return true;
   }
   if (!is_absent(emulator.error())) {
@@ -160,7 +174,8 @@ int doctor(const DeviceOptions& options, Context& context) {
   check_parts(findings, *parts);
   const auto settings = options.read();
   if (!settings) findings.fault(settings.error().text, "correct the settings");
-  const bool running = check_emulator(findings, control::runtime_dir_path());
+  const bool running =
+      check_emulator(findings, control::runtime_dir_path(), settings ? &*settings : nullptr);
   if (settings && !running) check_addresses(findings, *settings);
   check_kernel(findings);
   if (settings && !running && findings.faults() == 0) check_start(findings, *parts, *settings);

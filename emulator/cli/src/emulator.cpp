@@ -169,18 +169,6 @@ std::string difference(const std::vector<control::DeviceInfo>& wanted,
          ", and " + at(wanted) + " is asked for";
 }
 
-// Checks that the running emulator has the devices that were asked for.
-Outcome<control::Done> check_devices(const std::string& runtime_dir,
-                                     const settings::Settings& settings,
-                                     const control::Welcome& welcome) {
-  if (!settings.chooses_devices()) return control::Done{};
-  const auto wanted = planned_devices(settings);
-  if (!wanted) return Failure<control::Error>{wanted.error()};
-  if (std::ranges::equal(*wanted, welcome.devices, is_same)) return control::Done{};
-  return fail(EEXIST,
-              difference(*wanted, welcome) + "; end it first: " + command_that_ends(runtime_dir));
-}
-
 // Ends the emulator, which has ended when the connection ends. Of its answers only a Refused
 // matters: the others may be in the form of another version.
 Outcome<control::Done> end_emulator(control::Channel& channel, const std::string& which,
@@ -218,6 +206,17 @@ Outcome<DaemonStart> start_daemon(const std::string& runtime_dir, const Parts& p
   auto begun = await_word(ready->get());
   if (!begun) return Failure<control::Error>{naming_limit(begun.error())};
   return begun;
+}
+
+Outcome<control::Done> check_devices(const std::string& runtime_dir,
+                                     const settings::Settings& settings,
+                                     const control::Welcome& welcome) {
+  if (!settings.chooses_devices()) return control::Done{};
+  const auto wanted = planned_devices(settings);
+  if (!wanted) return Failure<control::Error>{wanted.error()};
+  if (std::ranges::equal(*wanted, welcome.devices, is_same)) return control::Done{};
+  return fail(EEXIST,
+              difference(*wanted, welcome) + "; end it first: " + command_that_ends(runtime_dir));
 }
 
 Outcome<std::vector<control::DeviceInfo>> planned_devices(const settings::Settings& settings) {

@@ -34,6 +34,12 @@ inline bool is_absent(const control::Error& error) {
 control::Outcome<Emulator> ensure_emulator(const std::string& runtime_dir, const Parts& parts,
                                            const settings::Settings& settings, bool ends_when_idle);
 
+// Checks that the running emulator has the devices that the settings ask for. EEXIST: it has
+// others.
+control::Outcome<control::Done> check_devices(const std::string& runtime_dir,
+                                              const settings::Settings& settings,
+                                              const control::Welcome& welcome);
+
 // Returns true if the emulator sees the same process ids as this process. It does not if it is
 // outside of our container.
 bool shares_numbers(const Emulator& emulator);

@@ -71,6 +71,16 @@ class Options(EmulatorCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn(told, done.stdout)
 
+    def test_doctor_with_other_devices_than_those_that_run(self):
+        self.up()
+        for words, told in ((["--roce", "192.0.2.77"], "192.0.2.77 is not an address of this host"),
+                            (["--roce", self.address], "an emulator with other devices is running"),
+                            (["--config", self.config('devices = ["x"]\n')], "an emulator with other devices is running")):
+            done = self.verbena("doctor", *words)
+            self.assertEqual(done.returncode, 1, words)
+            self.assertRegex(done.stdout, f"FAULT  .*{told}.*\n       \\w")
+        self.assertIn("it has the devices that are asked for", self.verbena("doctor", "--fabric", self.fabric).stdout)
+
     def test_log_level(self):
         """The level is off, the default, or from a file; the command line takes precedence."""
         self.up("--log-level", "off")
