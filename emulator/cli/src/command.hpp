@@ -49,10 +49,13 @@ struct DeviceOptions {
   control::Outcome<settings::Settings> read() const;
   // Leaves out the user's default file, for an emulator that is the same for every user.
   control::Outcome<settings::Settings> read_without_default_file() const;
+  // Returns false if the command line itself is wrong, whatever the file says.
+  bool is_readable() const { return read_line().ok(); }
   // Says that --log-level was given and is not used, if the emulator ran already.
   void tell_of_unused_level(bool started_here) const;
 
  private:
+  control::Outcome<settings::Settings> read_line() const;
   control::Outcome<settings::Settings> read(const std::string& path) const;
 };
 

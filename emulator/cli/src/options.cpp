@@ -66,13 +66,7 @@ void DeviceOptions::tell_of_unused_level(bool started_here) const {
   complain("--log-level is not used: the emulator was running already, with a level of its own");
 }
 
-Outcome<settings::Settings> DeviceOptions::read(const std::string& path) const {
-  settings::Settings all;
-  if (!path.empty()) {
-    auto file = settings::load_toml(path);
-    if (!file) return file;
-    all = *file;
-  }
+Outcome<settings::Settings> DeviceOptions::read_line() const {
   settings::Settings line;
   if (!fabric.empty()) {
     const auto range = settings::parse_fabric(fabric);
@@ -94,8 +88,20 @@ Outcome<settings::Settings> DeviceOptions::read(const std::string& path) const {
     if (!level) return Failure<control::Error>{level.error()};
     line.log_level = *level;
   }
-  tell_of_dropped(path, all, line);
-  all.override_with(line);
+  return line;
+}
+
+Outcome<settings::Settings> DeviceOptions::read(const std::string& path) const {
+  auto line = read_line();
+  if (!line) return line;
+  settings::Settings all;
+  if (!path.empty()) {
+    auto file = settings::load_toml(path);
+    if (!file) return file;
+    all = *file;
+  }
+  tell_of_dropped(path, all, *line);
+  all.override_with(*line);
   return all;
 }
 

@@ -95,7 +95,9 @@ int up(const UpOptions& options, Context& context) {
   const bool is_private = !options.chosen.name.empty();
   const auto settings =
       is_private ? options.devices.read_without_default_file() : options.devices.read();
-  if (!settings) return complain(settings.error().text);
+  if (!settings) {
+    return complain(settings.error().text, options.devices.is_readable() ? kFailed : kUsage);
+  }
   const auto parts = find_parts();
   if (!parts) return complain(parts.error().text);
   if (is_private) return up_private(options, *parts, *settings, context);

@@ -81,6 +81,17 @@ class Options(EmulatorCase):
             self.assertRegex(done.stdout, f"FAULT  .*{told}.*\n       \\w")
         self.assertIn("it has the devices that are asked for", self.verbena("doctor", "--fabric", self.fabric).stdout)
 
+    def test_wrong_words(self):
+        """The command line is wrong: 2. What the host has not, and what a file says: 1."""
+        for words in (["--roce", "1.2.3"], ["--fabric", "10.1.0.0/33"], ["--device", "a b"], ["--log-level", "loud"]):
+            for private in ([], ["--private", "x"]):
+                done = self.verbena("up", *words, *private)
+                self.assertEqual(done.returncode, 2, words)
+                self.assertIn(f'"{words[1]}"', done.stderr)
+            self.assertEqual(self.verbena("run", *words, "--", "true").returncode, 125)
+        self.assertEqual(self.verbena("up", "--roce", "192.0.2.77").returncode, 1)
+        self.assertEqual(self.verbena("up", "--config", self.config('fabric = "1"\n'), "--device", "x").returncode, 1)
+
     def test_log_level(self):
         """The level is off, the default, or from a file; the command line takes precedence."""
         self.up("--log-level", "off")
