@@ -6,12 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "verbena/control/runtime_dir.hpp"
 #include "verbena/fabric/runtime_files.hpp"
@@ -42,7 +44,21 @@ UniqueFd lock_dir(const std::string& path, int how) {
   return rc == 0 ? std::move(fd) : UniqueFd();
 }
 
+// Returns true if the directory holds a lock file of ours, which every emulator makes first.
+bool is_marked(const std::string& dir) {
+  for (const std::string& path : {control::daemon_lock_path(dir), control::start_lock_path(dir)}) {
+    struct stat is {};
+    if (::lstat(path.c_str(), &is) == 0 && S_ISREG(is.st_mode) && is.st_uid == ::geteuid()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Leaves a directory that has no mark: somebody may have made it for something else, or a process
+// is about to start an emulator in it.
 void remove_if_left(const std::string& dir) {
+  if (!is_marked(dir)) return;
   const UniqueFd unused = lock_dir(dir, LOCK_EX | LOCK_NB);
   if (!unused) return;
   // A process that is about to start an emulator here waits for the lock of the directory, and then
@@ -53,35 +69,51 @@ void remove_if_left(const std::string& dir) {
   fabric::remove_runtime_files(dir);
 }
 
-// Returns the name of the private emulator of a directory; empty: the emulator is the ordinary one.
+std::vector<std::filesystem::path> private_dirs_in(const std::string& common) {
+  std::vector<std::filesystem::path> found;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(common, ignored)) {
+    if (entry.path().filename().string().starts_with(kPrefix)) found.push_back(entry.path());
+  }
+  return found;
+}
+
+// Returns true if an emulator has used this directory, or private ones have used directories in it.
+bool is_common_dir(const std::string& dir) {
+  return control::check_runtime_dir(dir) &&
+         (is_marked(dir) || std::ranges::any_of(private_dirs_in(dir), is_marked));
+}
+
+// Returns what stands behind `private-`; empty: the directory has another name.
 std::string name_in(const std::string& runtime_dir) {
   const std::string last = runtime_dir.substr(runtime_dir.find_last_of('/') + 1);
   return last.starts_with(kPrefix) ? last.substr(kPrefix.size()) : "";
 }
 
+std::string dir_in(const std::string& common, const std::string& name) {
+  return common + "/" + std::string(kPrefix) + name;
+}
+
 // Removes what killed emulators have left. The caller holds the lock of the common directory.
 void sweep(const std::string& common) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(common, ignored)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with(kPrefix)) remove_if_left(entry.path());
-  }
+  for (const std::filesystem::path& dir : private_dirs_in(common)) remove_if_left(dir);
 }
 
 }  // namespace
 
 std::string common_dir() {
-  const std::string dir = control::runtime_dir_path();
-  return name_in(dir).empty() ? dir : dir.substr(0, dir.find_last_of('/'));
+  std::string dir = control::runtime_dir_path();
+  if (name_in(dir).empty()) return dir;
+  const std::string parent = dir.substr(0, dir.find_last_of('/'));
+  return is_common_dir(parent) ? parent : dir;
 }
 
-std::string private_dir_of(const std::string& name) {
-  return common_dir() + "/" + std::string(kPrefix) + name;
-}
+std::string private_dir_of(const std::string& name) { return dir_in(common_dir(), name); }
 
 std::string command_that_ends(const std::string& runtime_dir) {
   const std::string name = name_in(runtime_dir);
-  return name.empty() ? "verbena down" : "verbena down --private " + name;
+  const bool is_private = !name.empty() && runtime_dir == private_dir_of(name);
+  return !is_private ? "verbena down" : "verbena down --private " + name;
 }
 
 Outcome<PrivateDir> make_private_dir(const std::string& name) {
@@ -91,7 +123,7 @@ Outcome<PrivateDir> make_private_dir(const std::string& name) {
   // Keeps others from sweeping until the new directory has its own lock.
   const UniqueFd turn = lock_dir(common, LOCK_EX);
   sweep(common);
-  PrivateDir dir{private_dir_of(name.empty() ? "run-XXXXXX" : name), {}, false};
+  PrivateDir dir{dir_in(common, name.empty() ? "run-XXXXXX" : name), {}, false};
   do {
     const bool is_new =
         name.empty() ? ::mkdtemp(dir.path.data()) != nullptr : ::mkdir(dir.path.c_str(), 0700) == 0;

@@ -6,7 +6,8 @@
 // Locks say whether a directory is in use: daemon.lock, which the emulator holds for life, and a
 // lock of the directory itself, which the starter of the emulator holds as long as it needs the
 // content. The kernel releases both with their processes, however they end. A directory that no
-// process holds is removed by the next process that makes one.
+// process holds is removed by the next process that makes one, if a lock file shows that it was an
+// emulator's.
 #pragma once
 
 #include <string>
@@ -16,7 +17,8 @@
 
 namespace verbena::cli {
 
-// Returns the directory of all emulators of this user, even if this process runs in a private one.
+// Returns the directory of all emulators of this user, even if this process runs in a private one:
+// then it holds the files of an emulator.
 std::string common_dir();
 
 std::string private_dir_of(const std::string& name);

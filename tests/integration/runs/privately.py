@@ -238,6 +238,36 @@ class Left(RunCase):
         self.assertFalse(os.path.exists(path))
 
 
+    def test_what_is_not_ours_stays(self):
+        """A directory without an emulator's lock file may be anybody's, however it is called."""
+        work = pathlib.Path(self.home, "work")
+        for common, runtime in ((pathlib.Path(self.dir), self.dir), (work, f"{work}/private-mine")):
+            common.mkdir(0o700)
+            kept = [common / "private-empty", common / "private-pictures", common / "private-pictures/shadow"]
+            for path in kept:
+                path.mkdir(0o700)
+            env = {"VERBENA_RUNTIME_DIR": runtime}
+            for words in (["run", "--private", "--", "true"], ["up", "--private", "x"], ["down", "--private", "x"],
+                          ["up", "--fabric", self.fabric], ["down"]):
+                done = self.verbena(*words, env=self.env | env)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), words)
+                self.assertEqual([path for path in kept if not path.exists()], [], words)
+
+    def test_a_parent_that_is_no_runtime_directory(self):
+        """VERBENA_RUNTIME_DIR may have a name like that of a private emulator's directory."""
+        work = pathlib.Path(self.home, "work")
+        work.mkdir(0o755)
+        env = self.env | {"VERBENA_RUNTIME_DIR": f"{work}/private-mine"}
+        show = ["sh", "-c", "echo $VERBENA_RUNTIME_DIR"]
+        for words in (["run", "--private"], ["run", "--private", "--", self.exe, "run", "--private"]):
+            done = self.verbena(*words, "--", *show, env=env)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertRegex(done.stdout, rf"^{work}/private-mine/private-run-\w+\n$")
+        self.assertEqual(self.verbena("up", "--fabric", self.fabric, env=env).returncode, 0)
+        self.assertIn("end it first: verbena down\n", self.verbena("up", "--device", "x", env=env).stderr)
+        self.assertEqual(self.verbena("down", env=env).stdout, "emulator down\n")
+
+
 class Named(RunCase):
     def test_all_commands_reach_it(self):
         done = self.verbena("up", "--private", "ci-1")
