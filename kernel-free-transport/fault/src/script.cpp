@@ -9,6 +9,7 @@
 #include "verbena/wire/aeth.hpp"
 #include "verbena/wire/bth.hpp"
 #include "verbena/wire/bytes.hpp"
+#include "verbena/wire/reth.hpp"
 
 namespace verbena::fault {
 namespace {
@@ -119,7 +120,8 @@ bool is_counted(const Rule& rule, std::uint64_t place) {
   return rule.every == 0 || place % rule.every == 0;
 }
 
-Described describe(const PacketName& name, std::span<const std::uint8_t> packet) {
+Described describe(const PacketName& name, std::span<const std::uint8_t> packet,
+                   std::uint32_t mtu) {
   Described described;
   described.name = name;
   described.opcode = wire::BthView(packet.data()).opcode();
@@ -127,6 +129,11 @@ Described describe(const PacketName& name, std::span<const std::uint8_t> packet)
   if (row.operation == wire::Operation::kAcknowledge && packet.size() >= row.header_bytes) {
     const auto kind = wire::Aeth::read_from(packet.data() + row.aeth_at).kind();
     described.answer = static_cast<std::uint8_t>(1u << static_cast<unsigned>(kind));
+  }
+  const bool is_read = row.operation == wire::Operation::kReadRequest;
+  if (is_read && packet.size() >= row.header_bytes && mtu != 0) {
+    const std::uint32_t length = wire::Reth::read_from(packet.data() + row.reth_at).length;
+    described.psns = std::max(length / mtu + (length % mtu != 0 ? 1 : 0), 1u);
   }
   return described;
 }
@@ -168,10 +175,12 @@ void change(Field field, std::span<std::uint8_t> packet) {
 
 bool Script::is_first_time(const Described& packet) {
   const Kind kind{packet.name.direction, packet.name.says};
-  const auto [known, is_new] = newest_.try_emplace(kind, packet.name.number);
+  // A READ that is repeated from its middle is not a new one.
+  const std::uint64_t last = packet.name.number + packet.psns - 1;
+  const auto [known, is_new] = newest_.try_emplace(kind, last);
   if (is_new) return true;
   if (packet.name.number <= known->second) return false;
-  known->second = packet.name.number;
+  known->second = last;
   return true;
 }
 

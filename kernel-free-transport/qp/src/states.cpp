@@ -133,7 +133,7 @@ void QueuePair::enter_rtr() {
   }
   // The two PSNs are the peer's, because a relay passes on the peer's requests.
   endpoint_.origin = {endpoint_.origin.created, endpoint_.origin.lives + 1, attributes_.rq_psn,
-                      attributes_.rq_psn};
+                      attributes_.rq_psn, endpoint_.mtu};
   responder_.start(attributes_.rq_psn);
   if (relay_) relay_->start(attributes_.rq_psn);
   established_reported_ = false;

@@ -20,7 +20,8 @@ namespace {
 using wire::Opcode;
 using Bytes = std::vector<std::uint8_t>;
 
-const wire::Origin kOrigin{1, 1, Psn(0xfffff0), Psn(0x123456)};
+constexpr std::uint32_t kMtu = 1024;
+const wire::Origin kOrigin{1, 1, Psn(0xfffff0), Psn(0x123456), kMtu};
 
 // One queue pair that sends, and the rules for its packets.
 class ScriptTest : public ::testing::Test {
@@ -33,15 +34,16 @@ class ScriptTest : public ::testing::Test {
     for (std::size_t i = 0; i < rules_.size(); ++i) rules_[i].counters = &counters_[i];
   }
 
-  Verdict send(Opcode opcode, Psn psn, std::uint8_t nak_syndrome = 0) {
+  Verdict send(Opcode opcode, Psn psn, std::uint8_t nak_syndrome = 0, std::uint32_t length = 0) {
     Bytes bytes(64);
     wire::PacketHeaders headers;
     headers.bth.dest_qp = Qpn(0x4001);
     headers.bth.psn = psn;
     headers.aeth.syndrome = nak_syndrome;
+    headers.reth.length = length;
     wire::write_headers(static_cast<std::uint8_t>(opcode), headers, bytes.data());
     const PacketName name = flow_.name(kOrigin, bytes);
-    Described described = describe(name, bytes);
+    Described described = describe(name, bytes, kMtu);
     described.place = 1;
     described.qp = Qpn(0x8001);
     described.now = now_;
@@ -49,6 +51,10 @@ class ScriptTest : public ::testing::Test {
   }
   Verdict request(std::uint32_t number, Opcode opcode = Opcode::kRcSendOnly) {
     return send(opcode, kOrigin.first_request + number);
+  }
+  // A READ of so many packets.
+  Verdict read(std::uint32_t number, std::uint32_t packets) {
+    return send(Opcode::kRcReadRequest, kOrigin.first_request + number, 0, packets * kMtu);
   }
   Verdict answer(std::uint32_t number, wire::Aeth aeth) {
     return send(Opcode::kRcAcknowledge, kOrigin.first_response + number, aeth.syndrome);
@@ -177,6 +183,19 @@ TEST_F(ScriptTest, MessagesAreCountedAsTheyBegin) {
   EXPECT_TRUE(request(5, Opcode::kRcSendMiddle).is_lost);
   EXPECT_TRUE(request(6, Opcode::kRcSendLast).arrives());
   EXPECT_TRUE(request(7, Opcode::kRcWriteOnly).arrives());
+}
+
+// The sender has got a part of the data, and asks for the rest.
+TEST_F(ScriptTest, AReadThatIsRepeatedFromItsMiddleIsNotCounted) {
+  add("delay=1ms nth=2");
+  add("delay=1us msg=2");
+  EXPECT_EQ(read(0, 3).delay_ns, 0u);
+  EXPECT_EQ(read(1, 2).delay_ns, 0u);
+  EXPECT_EQ(read(2, 1).delay_ns, 0u);
+  EXPECT_EQ(read(3, 3).delay_ns, 1'001'000u);
+  EXPECT_EQ(counters_[0].matched(), 2u);
+  EXPECT_EQ(request(6).delay_ns, 0u);
+  EXPECT_EQ(counters_[0].matched(), 3u);
 }
 
 TEST_F(ScriptTest, AcknowledgementsByWhatTheySay) {

@@ -163,9 +163,9 @@ class FaultLink::Line {
   }
 
   fault::Verdict ask_script(FlowState& state, const fault::PacketName& name, const Passing& packet,
-                            TimeNs now) {
+                            std::uint32_t mtu, TimeNs now) {
     if (script_.empty()) return {};
-    fault::Described described = fault::describe(name, packet.bytes);
+    fault::Described described = fault::describe(name, packet.bytes, mtu);
     described.place = state.created;
     described.qp = packet.flow;
     described.now = now;
@@ -182,7 +182,7 @@ class FaultLink::Line {
       FlowState& state = state_of(packet.flow, batch.origin());
       const fault::PacketName name = state.flow.name(batch.origin(), packet.bytes);
       if (is_held(name)) return inner_.note_lost(batch, packet.before, packet.flow);
-      const fault::Verdict verdict = ask_script(state, name, packet, now);
+      const fault::Verdict verdict = ask_script(state, name, packet, batch.origin().mtu, now);
       const fault::Fate fate =
           rule != nullptr ? state.flow.judge(rule->settings, name) : fault::Fate{};
       if (fate.is_lost || verdict.is_lost) {

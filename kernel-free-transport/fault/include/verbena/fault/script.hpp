@@ -43,11 +43,13 @@ struct Described {
   PacketName name;
   std::uint8_t opcode = 0;
   std::uint8_t answer = 0;  // for an acknowledgement: 1 << wire::AethKind
+  std::uint32_t psns = 1;   // a READ request takes one for each packet of the data
   std::uint32_t place = 0;  // the queue pair is the process's n-th
   Qpn qp{};
   TimeNs now = 0;
 };
-Described describe(const PacketName& name, std::span<const std::uint8_t> packet);
+// `mtu` is the path MTU of the sender in bytes.
+Described describe(const PacketName& name, std::span<const std::uint8_t> packet, std::uint32_t mtu);
 
 // A line with this speed, which a rule has set up.
 struct Line {
@@ -118,7 +120,7 @@ class Script {
   void forget_old(const Kind& kind);
 
   std::map<std::uint64_t, Count> counts_;  // one for each rule
-  std::map<Kind, std::uint64_t> newest_;
+  std::map<Kind, std::uint64_t> newest_;   // the last number that a packet takes
   std::map<Key, Taken> taken_;
 };
 

@@ -14,6 +14,7 @@ struct Origin {
   std::uint32_t lives = 0;    // how many times it has changed from INIT to RTR
   Psn first_request;          // the PSN of its first request
   Psn first_response;         // the PSN of the first request it answers
+  std::uint32_t mtu = 0;      // the path MTU in bytes
   bool operator==(const Origin&) const = default;
 };
 
