@@ -34,6 +34,7 @@ bool is_about(const ActiveRule& active, const Described& packet) {
   if (rule.psn && (packet.name.number < rule.psn->from || packet.name.number > rule.psn->to)) {
     return false;
   }
+  if (rule.action == Action::kComplete && packet.continues) return false;
   return names_opcode(rule, packet) && has_what_it_changes(rule, wire::row_of(packet.opcode));
 }
 
@@ -187,7 +188,8 @@ bool Script::is_first_time(const Described& packet) {
 std::uint64_t Script::count(const ActiveRule& active, const Described& packet) {
   Count& counted = counts_[active.id];
   const wire::OpcodeRow& row = wire::row_of(packet.opcode);
-  const bool begins = packet.name.direction == Direction::kRequest && row.starts_message;
+  const bool begins =
+      packet.name.direction == Direction::kRequest && row.starts_message && !packet.continues;
   if (begins && is_in_time(active, packet.now)) ++counted.messages;
   if (!is_about(active, packet)) return 0;
   const bool is_request = packet.name.direction == Direction::kRequest;

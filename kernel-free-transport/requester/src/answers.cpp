@@ -225,7 +225,8 @@ bool Requester::take_data(const wire::PacketView& packet, TimeNs now) {
     fail_head(status);
     return false;
   }
-  const std::uint32_t ended = chunks_ended(entry, psn, packet.psns, window_.chunk());
+  const std::uint32_t ended =
+      chunks_ended(entry, psn, packet.psns, chunk_of(entry, endpoint_.mtu, window_));
   tracker_.data_came(ended);
   (void)tracker_.acknowledge(psn + packet.psns);
   made_progress(packet.psns, now);

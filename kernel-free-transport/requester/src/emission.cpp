@@ -126,7 +126,9 @@ std::uint32_t Emission::merged_most_of(const SendEntry& entry, bool is_followed)
 
 std::uint32_t Emission::psns_at(const Message& message, Psn psn) const {
   const SendEntry& entry = queue_.at(message.position);
-  if (message.wants_response) return psns_asked_for(entry, psn, window_.chunk());
+  if (message.wants_response) {
+    return psns_asked_for(entry, psn, chunk_of(entry, endpoint_.mtu, window_));
+  }
   if (message.merged_most == 0) return 1;
   const auto index = static_cast<std::uint32_t>(psn.distance_from(entry.first));
   return Packing::psns_at(index, entry.packets, message.merged_most, endpoint_.mtu);
@@ -226,8 +228,9 @@ void Emission::write_headers(const Message& message, const SendEntry& e, const E
   if (row.reth) {
     const bool is_read = e.opcode == WorkOpcode::kRead;
     const std::uint64_t rest = e.length - extent.offset;
+    const std::uint32_t mtu = endpoint_.mtu;
     const std::uint64_t chunk =
-        std::uint64_t{is_read ? psns_asked_for(e, psn, window_.chunk()) : 0} * endpoint_.mtu;
+        std::uint64_t{is_read ? psns_asked_for(e, psn, chunk_of(e, mtu, window_)) : 0} * mtu;
     const auto length = is_read ? static_cast<std::uint32_t>(std::min(rest, chunk)) : e.length;
     wire::Reth{e.remote_address + extent.offset, e.remote_key, length}.write_to(at + row.reth_at);
   }
@@ -287,6 +290,8 @@ Emission::Result Emission::emit(Message& message, Psn psn, std::uint32_t psns, w
   write_headers(message, e, extent, psn, ack_request, at);
   if (!message.destination) message.destination = out.name(*message.to);
   out.commit_to(*message.destination, size);
+  if (message.wants_response && !(psn == e.first)) [[unlikely]]
+    out.note_continues_read();
   if (merged > 1) out.make_merged(merged, size + wire::more_header_bytes(row, merged));
   if (carried.sum) out.note_sum(extent.length, *carried.sum);
   if (carried.borrowed != nullptr) {

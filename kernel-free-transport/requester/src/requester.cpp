@@ -138,6 +138,8 @@ bool Requester::begin(SendEntry& entry) {
   tracker_.number(entry, data && entry.length > endpoint_.mtu
                              ? (entry.length + endpoint_.mtu - 1) / endpoint_.mtu
                              : 1u);
+  entry.inspected =
+      entry.opcode == WorkOpcode::kRead && entry.packets > 1 && endpoint_.packing().is_inspected;
   entry.message = credits_.next_message();
   if (entry.opcode <= WorkOpcode::kSendInvalidate) {
     ++begun_.sends;
@@ -154,7 +156,9 @@ bool Requester::may_send(const SendEntry& entry, std::uint32_t window, TimeNs no
   const std::uint32_t ahead = psns().ahead();
   if (entry.wants_response()) {
     if (!tracker_.may_ask_for_data()) return false;
-    return ahead == 0 || ahead + psns_asked_for(entry, psns().cursor(), window_.chunk()) <= window;
+    return ahead == 0 || ahead + psns_asked_for(entry, psns().cursor(),
+                                                chunk_of(entry, endpoint_.mtu, window_)) <=
+                             window;
   }
   return ahead < window;
 }

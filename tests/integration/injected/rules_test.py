@@ -48,6 +48,17 @@ class Rules(Case):
                     self.assertEqual(self.lost(f"drop direction=request unit=message {rule}", count=8, size=5000, link=link), lost)
                     self.assertEqual(self.fired(), [fired])
 
+    def test_a_long_read_is_one_message(self):
+        """However many requests ask for its data. The second READ continues at the first one's end."""
+        seen = set()
+        for link in LINKS:
+            self.inject("duplicate msg=1", "delay=1ms nth=2 unit=message opcode=READ", "delay=1us percent=30 opcode=READ msg=2",
+                        "complete=GENERAL_ERR nth=3 program=client", more=("--seed", "3"))
+            ends = self.exchange(link, "read", 4, 1 << 20)
+            self.assertEqual(ends["client"]["statuses"], ["SUCCESS", "SUCCESS", "GENERAL_ERR", "WR_FLUSH_ERR"])
+            seen.add(tuple(self.rules().items()))
+        self.assertEqual(len(seen), 1, seen)
+
     def test_which_queue_pair_and_program(self):
         for rule, fired in (("qp=client:1", 1), ("qp=client:2", 0), ("qp=server:1", 0), ("program=client", 1),
                             ("program=server", 0), ("program=nobody", 0), ("qp=0x123456", 0), ("device=verbena0", 1)):

@@ -44,6 +44,7 @@ class ScriptTest : public ::testing::Test {
     wire::write_headers(static_cast<std::uint8_t>(opcode), headers, bytes.data());
     const PacketName name = flow_.name(kOrigin, bytes);
     Described described = describe(name, bytes, kMtu);
+    described.continues = continues_;
     described.place = 1;
     described.qp = Qpn(0x8001);
     described.now = now_;
@@ -52,8 +53,9 @@ class ScriptTest : public ::testing::Test {
   Verdict request(std::uint32_t number, Opcode opcode = Opcode::kRcSendOnly) {
     return send(opcode, kOrigin.first_request + number);
   }
-  // A READ of so many packets.
-  Verdict read(std::uint32_t number, std::uint32_t packets) {
+  // A request for so many packets of a READ, which may have been begun by another request.
+  Verdict read(std::uint32_t number, std::uint32_t packets, bool continues = false) {
+    continues_ = continues;
     return send(Opcode::kRcReadRequest, kOrigin.first_request + number, 0, packets * kMtu);
   }
   Verdict answer(std::uint32_t number, wire::Aeth aeth) {
@@ -69,6 +71,7 @@ class ScriptTest : public ::testing::Test {
   }
 
   static constexpr TimeNs kSince = 1'000'000'000;
+  bool continues_ = false;
   TimeNs now_ = kSince;
   Flow flow_{77};
   Script script_;
@@ -196,6 +199,22 @@ TEST_F(ScriptTest, AReadThatIsRepeatedFromItsMiddleIsNotCounted) {
   EXPECT_EQ(counters_[0].matched(), 2u);
   EXPECT_EQ(request(6).delay_ns, 0u);
   EXPECT_EQ(counters_[0].matched(), 3u);
+}
+
+// How many requests ask for the data depends on the path.
+TEST_F(ScriptTest, AReadIsOneMessageHoweverManyRequestsItTakes) {
+  add("delay=1us msg=2");
+  add("delay=1ms nth=2 unit=message");
+  add("complete=GENERAL_ERR nth=2");
+  for (std::uint32_t chunk = 0; chunk < 4; ++chunk) {
+    const Verdict first = read(3 * chunk, 3, chunk != 0);
+    EXPECT_EQ(first.delay_ns + first.mark, 0u) << chunk;
+  }
+  EXPECT_EQ(read(12, 3).mark, wire::kStatusCodes + 21);
+  const Verdict more = read(15, 1, true);
+  EXPECT_EQ(more.mark, 0);
+  EXPECT_EQ(more.delay_ns, 1'001'000u);
+  EXPECT_EQ(counters_[2].matched(), 2u);
 }
 
 TEST_F(ScriptTest, AcknowledgementsByWhatTheySay) {

@@ -166,6 +166,7 @@ class FaultLink::Line {
                             std::uint32_t mtu, TimeNs now) {
     if (script_.empty()) return {};
     fault::Described described = fault::describe(name, packet.bytes, mtu);
+    described.continues = packet.before.continues_read;
     described.place = state.created;
     described.qp = packet.flow;
     described.now = now;

@@ -131,6 +131,7 @@ bool PeerLink::hears_by_ring(const Peer& peer) const noexcept {
 
 wire::Path::Packing PeerLink::packing(const Peer& peer) noexcept {
   wire::Path::Packing packing;
+  packing.is_inspected = packs_.read() == Packs::kNothing;
   const auto packs = packs_to(peer);
   if (!packs) {
     packing.is_sealed = true;

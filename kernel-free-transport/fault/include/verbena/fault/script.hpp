@@ -44,6 +44,7 @@ struct Described {
   std::uint8_t opcode = 0;
   std::uint8_t answer = 0;  // for an acknowledgement: 1 << wire::AethKind
   std::uint32_t psns = 1;   // a READ request takes one for each packet of the data
+  bool continues = false;   // asks for more data of a READ that has begun
   std::uint32_t place = 0;  // the queue pair is the process's n-th
   Qpn qp{};
   TimeNs now = 0;

@@ -55,9 +55,10 @@ struct SendEntry {
   queue::WorkOpcode opcode = queue::WorkOpcode::kSend;
   std::uint8_t flags = 0;
   std::uint8_t sge_count = 0;
-  bool numbered : 1 = false;  // its PSNs are given
-  bool done : 1 = false;      // a local operation that was carried out
-  bool internal : 1 = false;  // made by the device: the transfer of a rendezvous
+  bool numbered : 1 = false;   // its PSNs are given
+  bool done : 1 = false;       // a local operation that was carried out
+  bool internal : 1 = false;   // made by the device: the transfer of a rendezvous
+  bool inspected : 1 = false;  // Packing::is_inspected when its PSNs were given
 
   bool is_local() const {
     return opcode == queue::WorkOpcode::kLocalInvalidate ||

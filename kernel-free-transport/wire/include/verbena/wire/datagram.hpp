@@ -107,7 +107,8 @@ class TxBatch {
   struct Packet {
     std::uint32_t offset;       // where the BTH begins in the buffer
     std::uint32_t length;       // BTH .. pad; room for the ICRC follows
-    std::uint32_t destination;  // index for destination()
+    std::uint16_t destination;  // index for destination()
+    bool continues_read;        // asks for more data of a READ that an earlier packet began
     std::uint32_t psns;         // how many a merged packet stands for; 0: not merged
     // The last `summed` bytes have the CRC-32 `sum`; 0: no sum is known.
     mutable std::uint32_t summed;
@@ -163,6 +164,9 @@ class TxBatch {
     more_packets_ += psns - 1;
     more_bytes_ += wire_bytes - last.length;
   }
+  // Notes that the last packet asks for more data of a READ that an earlier packet began. Rules
+  // count messages, and how many packets ask for the data of a READ depends on the path.
+  void note_continues_read() { packets_[count_ - 1].continues_read = true; }
   // Makes the last packet merged or ordinary, like `before`, its entry in an earlier batch.
   void make_as(const Packet& before) { packets_[count_ - 1].psns = before.psns; }
   // Notes the CRC-32 of the last packet's last `summed` bytes.
@@ -262,7 +266,8 @@ class TxBatch {
   static Packet packet_at(std::size_t offset, std::size_t length, std::uint32_t destination) {
     return {static_cast<std::uint32_t>(offset),
             static_cast<std::uint32_t>(length),
-            destination,
+            static_cast<std::uint16_t>(destination),
+            false,
             0,
             0,
             0,

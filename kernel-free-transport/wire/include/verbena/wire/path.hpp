@@ -44,6 +44,9 @@ class Path {
     std::uint32_t merged_most = 0;
     bool is_sealed = false;   // has a checksum, which is cheaper while copying
     bool is_bundled = false;  // several travel at once, whatever their lengths
+    // Injected faults or a capture look at single packets, so the sender makes the same ones for
+    // every path.
+    bool is_inspected = false;
     // A payload of at least this length may stay in place until its batch was sent, if it is not
     // sealed: a sealed one that changed between sum and sending would be dropped.
     std::uint32_t borrowed_least = kNever;
