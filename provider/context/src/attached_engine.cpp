@@ -78,6 +78,7 @@ EngineOptions AttachedEngine::options_for(std::uint32_t slot, AttachedEngine* fi
   options.links.self = {info.address, slot};
   options.links.udp = port_.udp_options();
   options.links.program = program_name_hash();
+  if (first != nullptr) options.links.lines = first->engine().links().faults().lines();
   return options;
 }
 

@@ -21,7 +21,9 @@ void Links::open(Options&& options, PortCounters& counters) {
   peers_->set_packs(link::Packs::kMerged);
   auto capture = std::make_unique<link::CaptureLink>(std::move(peers), address);
   capture_ = capture.get();
-  faults_ = std::make_unique<link::FaultLink>(std::move(capture), options.program, counters.drops);
+  auto lines = options.lines ? std::move(options.lines) : std::make_shared<link::SlowLines>();
+  faults_ = std::make_unique<link::FaultLink>(std::move(capture), options.program, counters.drops,
+                                              &link::monotonic_now_ns, std::move(lines));
 }
 
 }  // namespace verbena::provider

@@ -51,6 +51,18 @@ class Lines(Case):
             self.assertEqual(ends["server"]["received"], list(range(40)))
             self.assertGreaterEqual(self.fired()[0], 40)  # packets that the sender repeats go over the line as well
 
+    def test_engines_share_a_line(self):
+        """Four queue pairs, of which each may have an engine of its own, send 128 packets of 1056 bytes."""
+        self.device.environment["VERBENA_ENGINES"] = "8"
+        for link in LINKS:
+            for words in (("--inject", "rate=500kB direction=request"), ("--rate", "500kB", "--data")):
+                self.fault("--clear")
+                self.fault(*words)
+                self.device.environment["VERBENA_LINK"] = link
+                done = self.device.run([pathlib.Path(ruling.EXCHANGE).with_name("lines"), "4", "32", "1024"])
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertGreater(float(done.stdout), 128 * 1056 / 500, (link, words))
+
     def test_both_links_cut_at_the_same_packet(self):
         seen = set()
         for run in range(5):

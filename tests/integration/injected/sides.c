@@ -22,7 +22,7 @@ void hear(int fd, void* data, size_t size) {
 void open_side(struct side* s, int fd) {
   struct ibv_device** list = ibv_get_device_list(NULL);
   if (list == NULL || list[0] == NULL) die("no device");
-  s->context = ibv_open_device(list[0]);
+  if (s->context == NULL) s->context = ibv_open_device(list[0]);
   struct ibv_pd* pd = s->context == NULL ? NULL : ibv_alloc_pd(s->context);
   if (pd == NULL) die("ibv_alloc_pd");
   s->memory = calloc(kDepth, s->size);

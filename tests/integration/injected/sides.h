@@ -16,12 +16,12 @@ struct address {
 
 struct side {
   /* The caller sets these before open_side(). */
+  struct ibv_context* context; /* NULL: open_side() opens the device */
   enum ibv_qp_type type;
   size_t size; /* of each of the kDepth places in memory */
   uint8_t timeout, retries, rnr_retries;
   int access;
   /* open_side() sets these. */
-  struct ibv_context* context;
   struct ibv_cq* cq;
   struct ibv_qp* qp;
   struct ibv_mr* mr;

@@ -74,10 +74,11 @@ struct FlowState {
 // batch; the others wait in a heap.
 class FaultLink::Line {
  public:
-  Line(Link& inner, std::uint64_t program, DropCounters& drops)
+  Line(Link& inner, std::uint64_t program, DropCounters& drops, SlowLines& lines)
       : inner_(inner),
         program_(program),
         drops_(drops),
+        lines_(lines),
         room_(std::make_unique_for_overwrite<std::uint8_t[]>(kRoomBytes)),
         burst_({room_.get(), kRoomBytes}) {}
 
@@ -99,7 +100,6 @@ class FaultLink::Line {
       if (rule.counters != nullptr && rule.starts_counting) rule.counters->reset();
     }
     script_ = std::move(script);
-    lines_free_.clear();
     if (!has_faults()) flows_.clear();
   }
   bool has_faults() const { return has_faults_ || !script_.empty(); }
@@ -214,7 +214,8 @@ class FaultLink::Line {
              wait_for_line(state, *rule, packet.bytes.size(), now);
     }
     for (const fault::Line& line : verdict.lines) {
-      due += wait_for(lines_free_[line.rule], packet.bytes.size(), line.bytes_per_second, now);
+      due += lines_.wait_for_rule(line.rule, packet.bytes.size() + wire::kIcrcSize,
+                                  line.bytes_per_second, now);
     }
     if (verdict.keeps_order) state.not_before = due;
     if (verdict.behind != 0) due = std::max(due, now + kOvertakenMost);
@@ -282,13 +283,9 @@ class FaultLink::Line {
   TimeNs wait_for_line(FlowState& state, const FaultRule& rule, std::size_t bytes, TimeNs now) {
     const std::uint64_t rate = rule.settings.bytes_per_second;
     if (rate == 0) return 0;
-    return wait_for(rule.flow.value() == 0 ? general_line_free_ : state.line_free, bytes, rate,
-                    now);
-  }
-  // `free` is when the line has carried the packets before.
-  static TimeNs wait_for(TimeNs& free, std::size_t bytes, std::uint64_t rate, TimeNs now) {
-    free = std::max(free, now) + (bytes + wire::kIcrcSize) * 1'000'000'000u / rate;
-    return free - now;
+    const std::size_t sealed = bytes + wire::kIcrcSize;
+    if (rule.flow.value() == 0) return lines_.wait_for_all(sealed, rate, now);
+    return SlowLines::wait_for(state.line_free, sealed, rate, now);
   }
 
   // Returns false if there is no room for the packet.
@@ -353,13 +350,12 @@ class FaultLink::Line {
   Link& inner_;
   std::uint64_t program_;
   DropCounters& drops_;
+  SlowLines& lines_;
   bool has_faults_ = false;
   std::unordered_map<std::uint32_t, FaultRule> rules_;  // by flow; 0: the general rule
   std::vector<fault::ActiveRule> script_;
   std::unordered_map<std::uint32_t, FlowState> flows_;
   std::vector<std::uint8_t> altered_;
-  TimeNs general_line_free_ = 0;
-  std::unordered_map<std::uint64_t, TimeNs> lines_free_;  // by the rule that set the line up
   std::vector<Held> held_;
   std::unordered_multiset<std::uint64_t> held_names_;  // one entry for each copy
   std::size_t held_bytes_ = 0;
@@ -370,10 +366,11 @@ class FaultLink::Line {
 };
 
 FaultLink::FaultLink(std::unique_ptr<Link> inner, std::uint64_t program, DropCounters& drops,
-                     Clock clock)
+                     Clock clock, std::shared_ptr<SlowLines> lines)
     : inner_(std::move(inner)),
       clock_(clock),
-      line_(std::make_unique<Line>(*inner_, program, drops)) {}
+      lines_(std::move(lines)),
+      line_(std::make_unique<Line>(*inner_, program, drops, *lines_)) {}
 
 FaultLink::~FaultLink() = default;
 

@@ -24,6 +24,7 @@ class Links {
     control::UniqueFd receiver;            // the port's socket
     std::span<control::UniqueFd> senders;  // sockets to send from, if the port has any
     std::uint64_t program = 0;             // hash of the program's name, for decisions about faults
+    std::shared_ptr<link::SlowLines> lines;  // of another engine; null: the engine has its own
   };
   // Throws VerbRefused.
   void open(Options&& options, PortCounters& counters);

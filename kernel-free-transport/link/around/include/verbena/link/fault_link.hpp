@@ -19,6 +19,7 @@
 #include "verbena/fault/script.hpp"
 #include "verbena/link/clock.hpp"
 #include "verbena/link/link.hpp"
+#include "verbena/link/slow_lines.hpp"
 
 namespace verbena::link {
 
@@ -36,9 +37,11 @@ class FaultLink final : public Link {
   // How long a packet waits for others to overtake it.
   static constexpr TimeNs kOvertakenMost = 500'000'000;
 
-  // `program` names the program that sends; it is the same in each of its runs.
+  // `program` names the program that sends; it is the same in each of its runs. `lines` are shared
+  // with other links of the same context.
   FaultLink(std::unique_ptr<Link> inner, std::uint64_t program, DropCounters& drops,
-            Clock clock = &monotonic_now_ns);
+            Clock clock = &monotonic_now_ns,
+            std::shared_ptr<SlowLines> lines = std::make_shared<SlowLines>());
   ~FaultLink() override;
 
   // Replaces the rules; at most one for each flow. The rate of the general rule is the rate of all
@@ -58,6 +61,7 @@ class FaultLink final : public Link {
 
   // Returns whether all packets pass unchanged, and none is held back.
   bool is_idle() const noexcept { return !active_.read(); }
+  const std::shared_ptr<SlowLines>& lines() const noexcept { return lines_; }
 
  private:
   class Line;  // rules, the script, the packets held back, the burst on its way
@@ -66,6 +70,7 @@ class FaultLink final : public Link {
 
   std::unique_ptr<Link> inner_;
   Clock clock_;
+  std::shared_ptr<SlowLines> lines_;
   Published<bool> active_{false};  // a fault is set, or something is held back
   Published<TimeNs> next_due_{kNever};
 
