@@ -4,8 +4,10 @@
     rule_events_test.py BUILD EXCHANGE MESSAGES STEPS [CASE ...]
 """
 
+import json
 import pathlib
 import subprocess
+import time
 
 import ruling
 from ruling import LINKS, Case, devices
@@ -84,6 +86,18 @@ class Events(Case):
                 client = ends["client"]
                 self.assertEqual((client["statuses"], client["events"], client["state"]), (["SUCCESS"] * 2, [event], "RTS"))
                 self.assertEqual(self.fired(), [1])
+
+    def test_a_queue_pair_of_a_later_opening(self):
+        """The rule waits beyond a program that opens the device and closes it. It is told once, when it acts."""
+        self.inject("raise=qp-fatal qp=client:1")
+        self.device.environment["VERBENA_ROLE"] = "client"
+        self.assertEqual(self.device.run(["ibv_devinfo"]).returncode, 0)
+        del self.device.environment["VERBENA_ROLE"]
+        time.sleep(0.2)
+        client = self.exchange("auto", "-w", "c", "send", 2, 64)["client"]
+        self.assertEqual((client["events"], self.fired()), (["QP_FATAL"], [1]))
+        events = map(json.loads, self.device.control("events", "--json").stdout.splitlines())
+        self.assertEqual([event["matched"] for event in events if event["kind"] == "rule"], [1])
 
     def test_a_queue_pair_that_never_comes(self):
         self.inject("raise=qp-fatal qp=client:2")
