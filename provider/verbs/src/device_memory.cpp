@@ -38,21 +38,21 @@ int check_copy(const char* verb, const Dm& dm, std::uint64_t offset, std::size_t
 int copy_to_dm(ibv_dm* d, std::uint64_t offset, const void* from, std::size_t length) {
   Dm& dm = object_of(d);
   const int error = check_copy("ibv_memcpy_to_dm", dm, offset, length);
-  if (error == 0) std::memcpy(dm.bytes.get() + offset, from, length);
+  if (error == 0) std::memcpy(dm.bytes() + offset, from, length);
   return error;
 }
 
 int copy_from_dm(void* to, ibv_dm* d, std::uint64_t offset, std::size_t length) {
   Dm& dm = object_of(d);
   const int error = check_copy("ibv_memcpy_from_dm", dm, offset, length);
-  if (error == 0) std::memcpy(to, dm.bytes.get() + offset, length);
+  if (error == 0) std::memcpy(to, dm.bytes() + offset, length);
   return error;
 }
 
-std::unique_ptr<Dm> make_dm(ibv_context* c, std::shared_ptr<std::byte[]> bytes,
+std::unique_ptr<Dm> make_dm(ibv_context* c, std::shared_ptr<DeviceBytes> memory,
                             std::uint64_t length, std::uint32_t number) {
   auto dm = std::make_unique<Dm>();
-  dm->bytes = std::move(bytes);
+  dm->memory = std::move(memory);
   dm->length = length;
   dm->dm.context = c;
   dm->dm.memcpy_to_dm = &copy_to_dm;
@@ -62,12 +62,15 @@ std::unique_ptr<Dm> make_dm(ibv_context* c, std::shared_ptr<std::byte[]> bytes,
 }
 
 // The alignment is at least 16 bytes, because words may be the target of atomics.
-std::shared_ptr<std::byte[]> allocate(std::size_t length, std::uint32_t log_alignment) {
+std::shared_ptr<DeviceBytes> allocate(std::size_t length, std::uint32_t log_alignment) {
   const auto alignment =
       std::align_val_t{std::size_t{1} << std::max(log_alignment, kMinLogAlignment)};
+  const auto memory = std::make_shared<DeviceBytes>();
   auto* bytes = static_cast<std::byte*>(::operator new(length, alignment));
   std::memset(bytes, 0, length);
-  return {bytes, [alignment](std::byte* all) { ::operator delete(all, alignment); }};
+  const auto free = [alignment](std::byte* all) { ::operator delete(all, alignment); };
+  memory->bytes = std::shared_ptr<std::byte[]>(bytes, free);
+  return memory;
 }
 
 // Asks no other process, so it also succeeds in a forked child, where everything else is dead.
@@ -94,7 +97,7 @@ ibv_dm* alloc_dm(ibv_context* c, ibv_alloc_dm_attr* attr) noexcept {
 
 int free_dm(ibv_dm* d) noexcept {
   Dm& dm = object_of(d);
-  if (const auto users = dm.users.count(); users != 0) {
+  if (const auto users = dm.memory->regions.count(); users != 0) {
     return refusal(EBUSY, "ibv_free_dm: EBUSY: %u memory regions use it", users);
   }
   Context::of(d->context).exports().device_memory.remove(d->handle);
@@ -119,7 +122,7 @@ ibv_mr* reg_dm_mr(ibv_pd* p, ibv_dm* d, std::uint64_t offset, std::size_t length
     }
     memory::RegionRequest r;
     r.domain = object_of(p).domain;
-    r.host_address = reinterpret_cast<std::uintptr_t>(dm.bytes.get() + offset);
+    r.host_address = reinterpret_cast<std::uintptr_t>(dm.bytes() + offset);
     r.length = length;
     r.base = 0;
     r.access = access & kKnownAccess;
@@ -128,19 +131,19 @@ ibv_mr* reg_dm_mr(ibv_pd* p, ibv_dm* d, std::uint64_t offset, std::size_t length
                          abi::kMrOrdinary, static_cast<int>(access));
     mr->length = length;
     object_of(mr).host_address = r.host_address;
-    object_of(mr).memory = &dm;
-    dm.users.add();
+    object_of(mr).device_memory = dm.memory;
+    dm.memory->regions.add();
     return mr;
   });
 }
 
-// Makes another handle of the same bytes, which live as long as one of their handles.
+// Makes another handle of the same bytes.
 ibv_dm* import_dm(ibv_context* c, std::uint32_t number) noexcept {
   return pointer_or_errno([&] {
     Context& context = alive_context(c, "ibv_import_dm");
     auto dm = context.exports().device_memory.with(number, [&](Dm* original) {
       if (original == nullptr) refuse(ENOENT, "ibv_import_dm: no device memory %u", number);
-      return make_dm(c, original->bytes, original->length, number);
+      return make_dm(c, original->memory, original->length, number);
     });
     return &dm.release()->dm;
   });

@@ -12,12 +12,19 @@
 
 namespace verbena::provider {
 
+// The memory itself, which lives as long as a handle or a region of it.
+struct DeviceBytes {
+  std::shared_ptr<std::byte[]> bytes;
+  Users regions;
+};
+
 struct Dm {
   using Public = ibv_dm;
   ibv_dm dm{};
-  std::shared_ptr<std::byte[]> bytes;  // shared with the handles that imported it
+  std::shared_ptr<DeviceBytes> memory;  // shared with the handles that imported it
   std::uint64_t length = 0;
-  Users users;
+
+  std::byte* bytes() const { return memory->bytes.get(); }
 };
 
 inline Dm& object_of(ibv_dm* dm) { return *reinterpret_cast<Dm*>(dm); }

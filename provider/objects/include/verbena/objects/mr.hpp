@@ -5,13 +5,14 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
+#include <memory>
 
 #include "verbena/abi/objects.hpp"
 
 namespace verbena::provider {
 
 class Context;
-struct Dm;
+struct DeviceBytes;
 struct Pd;
 
 struct Mr {
@@ -24,7 +25,7 @@ struct Mr {
   std::uint64_t base = 0;    // the address by which its keys access it
   bool foreign = false;      // another process's memory, under a key of our own
   bool is_exported = false;  // another process has asked for it; under the exports' lock
-  Dm* memory = nullptr;      // set for a region of device memory
+  std::shared_ptr<DeviceBytes> device_memory;  // null for other memory
 };
 
 inline Mr& object_of(ibv_mr* mr) { return *reinterpret_cast<Mr*>(mr); }
