@@ -24,7 +24,7 @@ void copy_sges(void* to, const void* from, std::uint32_t count) noexcept {
 ReceiveQueue::ReceiveQueue(const Options& options, EventSink& events)
     : events_(events),
       cookie_(options.cookie),
-      capacity_(std::max(options.capacity, 1u)),
+      capacity_(options.capacity),
       max_sges_(std::clamp<std::uint32_t>(options.max_sges, 1, kMaxSges)),
       stride_(sizeof(EntryHead) + max_sges_ * sizeof(Sge)),
       shared_(options.shared) {}

@@ -80,6 +80,8 @@ ibv_tm_caps tag_matching_caps() {
 constexpr std::uint32_t kOdpSupportFlush = 1u << 6;
 constexpr std::uint32_t kOdpSupportAtomicWrite = 1u << 7;
 
+constexpr std::uint64_t kFlushAndAtomicWrite = 7ull << 38;
+
 ibv_odp_caps on_demand_caps() {
   constexpr std::uint32_t kUd = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
   constexpr std::uint32_t kUc = kUd | IBV_ODP_SUPPORT_WRITE;
@@ -111,7 +113,7 @@ int query_device_ex(ibv_context* c, const ibv_query_device_ex_input* input,
     full.xrc_odp_caps = full.odp_caps.per_transport_caps.rc_odp_caps;
     full.completion_timestamp_mask = kNsClockMask;
     full.hca_core_clock = kNsClockKHz;
-    full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
+    full.device_cap_flags_ex = full.orig_attr.device_cap_flags | kFlushAndAtomicWrite;
     full.tm_caps = tag_matching_caps();
     full.cq_mod_caps.max_cq_count = 0xffff;
     full.cq_mod_caps.max_cq_period = 0xffff;

@@ -122,6 +122,12 @@ ibv_mr* reg_mr(ibv_pd* p, void* address, std::size_t length, std::uint64_t iova,
       r.length = UserMemory::kUserSpaceEnd;
     }
     if (length == 0) refuse(EINVAL, "ibv_reg_mr: length is 0");
+    constexpr std::uint64_t kInPage = 4095;
+    if ((rights & memory::kZeroBased) == 0 && !whole && ((r.host_address ^ iova) & kInPage) != 0) {
+      refuse(EINVAL, "%s: iova 0x%llx and address 0x%llx have different offsets in their pages",
+             kVerb, static_cast<unsigned long long>(iova),
+             static_cast<unsigned long long>(r.host_address));
+    }
     check_user_space(kVerb, r.host_address, r.length);
     ibv_mr* mr = make_mr(context, pd, register_region(context, kVerb, r), abi::kMrOrdinary, access);
     object_of(mr).host_address = r.host_address;
@@ -160,7 +166,7 @@ int dereg_mr(abi::PrivateMr* m) noexcept {
     mr.context->exports().regions.remove(mr.key);
     if (mr.is_exported) mr.context->imports().tell_importers("ibv_dereg_mr", mr.key, nullptr);
     mr.domain->release_user();
-    if (mr.memory != nullptr) mr.memory->users.remove();
+    if (mr.device_memory != nullptr) mr.device_memory->regions.remove();
     --mr.context->counts().mrs;
     bury(mr);
   });

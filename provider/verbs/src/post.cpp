@@ -44,6 +44,12 @@ int post_one(Qp& qp, const ibv_send_wr& wr) noexcept {
     return refusal(EINVAL, "ibv_post_send: opcode = %d is not one of this device",
                    static_cast<int>(wr.opcode));
   }
+  // A request of ibv_post_send has no fields for what these need.
+  if (*opcode == queue::WorkOpcode::kAtomicWrite || *opcode == queue::WorkOpcode::kFlush) {
+    const bool writes = *opcode == queue::WorkOpcode::kAtomicWrite;
+    return refusal(EINVAL, "ibv_post_send: opcode = %d: use %s", static_cast<int>(wr.opcode),
+                   writes ? "ibv_wr_atomic_write" : "ibv_wr_flush");
+  }
   if (*opcode == queue::WorkOpcode::kBindWindow && wr.bind_mw.mw == nullptr) {
     return refusal(EINVAL, "ibv_post_send: IBV_WR_BIND_MW without a window");
   }
@@ -108,7 +114,7 @@ namespace {
                    qp.caps.max_send_sge, qp.caps.max_inline_data);
   if (posted == requester::Posted::kMessageTooLong) {
     const bool is_datagram = qp.pair->transport() == Transport::kUd;
-    values.add(is_datagram ? ", path MTU = %u" : ", max_msg_sz = %u",
+    values.add(is_datagram ? ", the port's active_mtu = %u" : ", max_msg_sz = %u",
                is_datagram ? qp.pair->endpoint().mtu : kMaxMessage);
   }
   if (request != nullptr) {

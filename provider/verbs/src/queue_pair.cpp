@@ -203,6 +203,9 @@ Qp* make_qp(Context& context, const QpRequest& asked) {
   if (request.cap.max_send_wr != 0) {
     qp->caps.max_send_wr = std::max(request.cap.max_send_wr, kMinSendWr);
   }
+  if (request.cap.max_recv_wr != 0) {
+    qp->caps.max_recv_sge = std::max(request.cap.max_recv_sge, kMinRecvSge);
+  }
   if (request.srq != nullptr) qp->caps.max_recv_wr = qp->caps.max_recv_sge = 0;
   qp->signal_all = request.signal_all;
   if (transport == Transport::kUd) qp->engine.want_header_fields();

@@ -57,8 +57,13 @@ void check_bind(const ibv_qp& q, const ibv_mw& m, const ibv_mw_bind_info& info) 
   if (m.type != IBV_MW_TYPE_1) {
     refuse(EINVAL, "ibv_bind_mw: a type 2 window is bound by posting IBV_WR_BIND_MW");
   }
+  if ((info.mw_access_flags & IBV_ACCESS_ZERO_BASED) != 0) {
+    refuse(EINVAL, "ibv_bind_mw: a type 1 window cannot be zero-based");
+  }
   if (info.mr == nullptr && info.length != 0) refuse(EINVAL, "ibv_bind_mw: mr is NULL");
-  if (q.pd != m.pd || (info.mr != nullptr && info.mr->pd != m.pd)) {
+  const auto domain = object_of(m.pd).domain;
+  if (object_of(q.pd).domain != domain ||
+      (info.mr != nullptr && object_of(info.mr->pd).domain != domain)) {
     refuse(EPERM, "ibv_bind_mw: queue pair, window and region must have one protection domain");
   }
   if ((info.mw_access_flags & ~kWindowAccess) != 0) {

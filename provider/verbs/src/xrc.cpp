@@ -85,8 +85,6 @@ ibv_xrcd* open_xrcd(ibv_context* c, ibv_xrcd_init_attr* attr) noexcept {
     xrcd->device = name.device;
     if (name.inode != 0) {
       xrcd->number = context.shared_domains().open(kVerb, name.device, name.inode, attr->oflags);
-    } else if ((attr->oflags & O_CREAT) == 0) {
-      refuse(EINVAL, "%s: no such domain, and oflags lacks O_CREAT", kVerb);
     } else {
       xrcd->number = context.next_xrc_domain();
     }

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Queries return what was set: attributes of queue pairs in all states, granted sizes, and numbers
 // that stay the same.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "verbs_fixture.hpp"
 
@@ -218,6 +223,117 @@ TEST_F(Attributes, OnDemandPagingServesEveryOperationOfReliableTransports) {
                                    device.odp_caps.per_transport_caps.ud_odp_caps}) {
     EXPECT_EQ(caps & (kFlush | kAtomicWrite), 0u);
   }
+}
+
+// Each operation of ibv_create_qp_ex has its bit, for programs that look before they use it.
+TEST_F(Attributes, CapabilitiesNameFlushAndAtomicWrite) {
+  constexpr std::uint64_t kThree = 7ull << 38;
+  ibv_device_attr_ex device{};
+  ASSERT_EQ(ibv_query_device_ex(context_, nullptr, &device), 0);
+  EXPECT_EQ(device.device_cap_flags_ex & kThree, kThree);
+}
+
+// As on an adapter, no receive fits into a queue that was made for none.
+TEST_F(Attributes, AQueueForNoReceivesTakesNone) {
+  for (const std::uint32_t sges : {0u, 1u}) {
+    for (const std::uint32_t receives : {0u, 2u}) {
+      ibv_qp* const qp = make({.caps = {1, receives, 1, sges, 0}});
+      ASSERT_NE(qp, nullptr);
+      ibv_qp_attr a{};
+      ASSERT_EQ(ibv_query_qp(qp, &a, IBV_QP_CAP, &init_), 0);
+      EXPECT_EQ(init_.cap.max_recv_wr, receives);
+      EXPECT_EQ(init_.cap.max_recv_sge, receives == 0 ? sges : 1u);
+      ibv_sge part = at(0, 8);
+      ibv_recv_wr wr{};
+      ibv_recv_wr* bad = nullptr;
+      wr.sg_list = &part;
+      wr.num_sge = 1;
+      for (std::uint32_t i = 0; i < receives; ++i) EXPECT_EQ(ibv_post_recv(qp, &wr, &bad), 0);
+      EXPECT_EQ(ibv_post_recv(qp, &wr, &bad), ENOMEM);
+    }
+  }
+}
+
+// Offsets in the page are equal, as uverbs wants; the pages may differ.
+TEST_F(Attributes, ARegionMayHaveAnotherAddress) {
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes_);
+  ibv_mr* const mr = ibv_reg_mr_iova(pd_, bytes_, 64, address % 4096 + 0x10000, 0);
+  ASSERT_NE(mr, nullptr);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
+// A domain without a file needs no O_CREAT, and is each time another one.
+TEST_F(Attributes, XrcDomainsWithoutAFile) {
+  std::vector<ibv_xrcd*> made;
+  for (const int flags : {0, O_CREAT, O_CREAT | O_EXCL}) {
+    ibv_xrcd_init_attr a{};
+    a.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+    a.fd = -1;
+    a.oflags = flags;
+    made.push_back(ibv_open_xrcd(context_, &a));
+    ASSERT_NE(made.back(), nullptr) << flags;
+  }
+  EXPECT_NE(made[0], made[1]);
+  for (ibv_xrcd* xrcd : made) EXPECT_EQ(ibv_close_xrcd(xrcd), 0);
+}
+
+// A parent domain is the domain that it was made of.
+TEST_F(Attributes, AWindowIsBoundOnAQueuePairOfAParentDomain) {
+  ibv_parent_domain_init_attr a{};
+  a.pd = pd_;
+  ibv_pd* const parent = ibv_alloc_parent_domain(context_, &a);
+  ASSERT_NE(parent, nullptr);
+  ibv_mr* const mr =
+      ibv_reg_mr(pd_, bytes_, sizeof bytes_,
+                 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND);
+  ibv_mw* const mw = ibv_alloc_mw(pd_, IBV_MW_TYPE_1);
+  std::swap(pd_, const_cast<ibv_pd*&>(parent));
+  connect();
+  std::swap(pd_, const_cast<ibv_pd*&>(parent));
+  ibv_mw_bind bind{};
+  bind.send_flags = IBV_SEND_SIGNALED;
+  bind.bind_info = {mr, reinterpret_cast<std::uintptr_t>(bytes_), 64, IBV_ACCESS_REMOTE_READ};
+  EXPECT_EQ(ibv_bind_mw(left_, mw, &bind), 0);
+  EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(ibv_dealloc_mw(mw), 0);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  for (ibv_qp* qp : std::exchange(qps_, {})) EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  EXPECT_EQ(ibv_dealloc_pd(parent), 0);
+}
+
+// Device memory lives as long as a region of it, whichever handle that was made with.
+TEST_F(Attributes, DeviceMemoryOutlivesItsHandles) {
+  ibv_alloc_dm_attr a{};
+  a.length = 4096;
+  ibv_dm* const dm = ibv_alloc_dm(context_, &a);
+  ASSERT_NE(dm, nullptr);
+  ibv_context* const other = ibv_import_device(dup(context_->cmd_fd));
+  ASSERT_NE(other, nullptr);
+  ibv_dm* const imported = ibv_import_dm(other, dm->handle);
+  ASSERT_NE(imported, nullptr);
+  ibv_pd* const pd = ibv_import_pd(other, pd_->handle);
+  ASSERT_NE(pd, nullptr);
+  ibv_mr* const mr = ibv_reg_dm_mr(pd, imported, 0, 4096,
+                                   IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE |
+                                       IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+  ASSERT_NE(mr, nullptr);
+  EXPECT_EQ(ibv_free_dm(dm), EBUSY);
+  ibv_unimport_dm(imported);
+  std::vector<std::vector<char>> others(16, std::vector<char>(4096, 'o'));
+  connect();
+  std::memset(bytes_, 'w', 100);
+  ibv_send_wr write = request(IBV_WR_RDMA_WRITE);
+  write.wr.rdma = {64, mr->rkey};
+  post(left_, write);
+  EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+  for (const auto& bytes : others) EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 'o'), 4096);
+  char got[100] = {};
+  EXPECT_EQ(ibv_memcpy_from_dm(got, dm, 64, sizeof got), 0);
+  EXPECT_EQ(std::memcmp(got, bytes_, sizeof got), 0);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  EXPECT_EQ(ibv_free_dm(dm), 0);
+  ibv_unimport_pd(pd);
+  EXPECT_EQ(ibv_close_device(other), 0);
 }
 
 }  // namespace

@@ -155,8 +155,6 @@ std::vector<Row> domain_rows() {
        [](Case& c) { return xrcd(c, kXrcdBoth, 999999, O_CREAT); }},
       {"ibv_open_xrcd", "unknown oflags", EINVAL, "oflags may have",
        [](Case& c) { return xrcd(c, kXrcdBoth, -1, O_CREAT | O_APPEND); }},
-      {"ibv_open_xrcd", "nameless, without O_CREAT", EINVAL, "lacks O_CREAT",
-       [](Case& c) { return xrcd(c, kXrcdBoth, -1, 0); }},
       {"ibv_open_xrcd", "unknown name, without O_CREAT", EAGAIN, "lacks O_CREAT",
        [](Case& c) { return xrcd(c, kXrcdBoth, 0, 0); }},
       {"ibv_close_xrcd", "in use", EBUSY, "SRQs or queue pairs use it",
@@ -182,6 +180,11 @@ std::vector<Row> memory_rows() {
        [](Case& c) {
          void* const high = reinterpret_cast<void*>(std::uintptr_t{1} << 63);
          return reg(c, high, 64, kLocal | IBV_ACCESS_ON_DEMAND);
+       }},
+      {"ibv_reg_mr_iova", "another offset in the page", EINVAL, "different offsets",
+       [](Case& c) {
+         const std::uint64_t at = start(c) + 64;
+         return made(ibv_reg_mr_iova(c.w.pd, reinterpret_cast<void*>(at), 64, at + 100, kLocal));
        }},
       {"ibv_reg_mr", "remote write without local", EINVAL, "need IBV_ACCESS_LOCAL_WRITE",
        [](Case& c) { return reg(c, c.w.bytes.data(), 64, IBV_ACCESS_REMOTE_WRITE); }},
@@ -247,6 +250,8 @@ std::vector<Row> memory_rows() {
        [](Case& c) { return bind(c, c.w.rc, c.w.mw1, c.w.other_mr, IBV_ACCESS_REMOTE_READ); }},
       {"ibv_bind_mw", "unknown access", EINVAL, nullptr,
        [](Case& c) { return bind(c, c.w.rc, c.w.mw1, c.w.mr, 1u << 15); }},
+      {"ibv_bind_mw", "zero-based", EINVAL, "cannot be zero-based",
+       [](Case& c) { return bind(c, c.w.rc, c.w.mw1, c.w.mr, IBV_ACCESS_ZERO_BASED); }},
       {"ibv_bind_mw", "wrong state", EINVAL, "is in state INIT",
        [](Case& c) { return bind(c, c.w.init, c.w.mw1, c.w.mr, IBV_ACCESS_REMOTE_READ); }},
       {"ibv_alloc_dm", "attr NULL", EINVAL, "attr is NULL",

@@ -121,7 +121,7 @@ std::vector<Row> posting_rows() {
            sges[0].length = (1u << 30) + 1;
          });
        }},
-      {"ibv_post_send", "datagram beyond the MTU", EINVAL, "path MTU = 4096; ",
+      {"ibv_post_send", "datagram beyond the MTU", EINVAL, "the port's active_mtu = 4096; ",
        [](Case& c) {
          return send(c, c.w.ud,
                      [](Case& k, ibv_send_wr& wr, ibv_sge* sges) { sges[0].length = 4097; });
@@ -142,6 +142,18 @@ std::vector<Row> posting_rows() {
        [](Case& c) {
          return send(c, c.w.ud,
                      [](Case& k, ibv_send_wr& wr, ibv_sge* sges) { wr.wr.ud.ah = k.dead.ah; });
+       }},
+      {"ibv_post_send", "ATOMIC_WRITE", EINVAL, "use ibv_wr_atomic_write",
+       [](Case& c) {
+         return send(c, c.w.rc, [](Case& k, ibv_send_wr& wr, ibv_sge* sges) {
+           wr.opcode = static_cast<ibv_wr_opcode>(15);
+         });
+       }},
+      {"ibv_post_send", "FLUSH", EINVAL, "use ibv_wr_flush",
+       [](Case& c) {
+         return send(c, c.w.rc, [](Case& k, ibv_send_wr& wr, ibv_sge* sges) {
+           wr.opcode = static_cast<ibv_wr_opcode>(14);
+         });
        }},
       {"ibv_post_send", "BIND_MW without a window", EINVAL, "without a window",
        [](Case& c) {

@@ -17,6 +17,7 @@ inline constexpr std::uint32_t kMaxQpWr = 32768;
 // after an event that was raised because the program armed while completions were unpolled. It
 // posts all the same.
 inline constexpr std::uint32_t kMinSendWr = 4;
+inline constexpr std::uint32_t kMinRecvSge = 1;  // of a queue pair that receives at all
 inline constexpr std::uint32_t kMaxSge = 30;
 inline constexpr std::uint32_t kMaxInline = 1024;
 // Adapters always have room for some inline data, and programs send it without having asked for
