@@ -120,6 +120,14 @@ void Device::fail_all(const char* reason) {
   });
 }
 
+void Device::set_active_mtu(Mtu mtu) {
+  active_mtu_.publish(mtu);
+  for_each_qp([mtu](qp::QueuePair& qp) {
+    const Guard guard(qp.lock());
+    qp.set_port_mtu(mtu);
+  });
+}
+
 void Device::set_port_active(bool active) { port_active_.publish(active); }
 
 // --- SRQs of other processes in an XRC domain ----------------------------------------------------

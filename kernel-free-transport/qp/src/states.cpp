@@ -43,6 +43,7 @@ std::optional<Refused> QueuePair::modify(const Attributes& wanted, std::uint32_t
   if (to == State::kReset) {
     enter_reset();
   } else if (to == State::kRtr && from == State::kInit) {
+    set_port_mtu(limits.active_mtu);
     enter_rtr();
   } else if (to == State::kRts && from != State::kRts) {
     enter_rts(from);
@@ -125,12 +126,8 @@ void QueuePair::enter_reset() {
 }
 
 void QueuePair::enter_rtr() {
-  // UD has no path MTU attribute: a datagram may have the port's MTU. It has no peer, either; its
-  // path only tells how much a receiver holds.
-  if (endpoint_.transport == Transport::kUd) {
-    endpoint_.mtu = mtu_bytes(Mtu::k4096);
-    lead_to({});
-  }
+  // UD has no peer; its path only tells how much a receiver holds.
+  if (endpoint_.transport == Transport::kUd) lead_to({});
   // The two PSNs are the peer's, because a relay passes on the peer's requests.
   endpoint_.origin = {endpoint_.origin.created, endpoint_.origin.lives + 1, attributes_.rq_psn,
                       attributes_.rq_psn, endpoint_.mtu};

@@ -6,6 +6,7 @@
 """
 
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -181,6 +182,30 @@ class Changes(HostCase):
             self.host.ip("link", "set", "eth0", "mtu", str(mtu))
             self.until(lambda a=active: f"active_mtu:\t\t{a}" in self.host.run("ibv_devinfo").stdout,
                        lambda: self.host.run("ibv_devinfo").stdout)
+
+    def test_datagrams_have_the_ports_mtu(self):
+        """Also when it changes while a program has the queue pair."""
+        self.host.up()
+        script = str(pathlib.Path(__file__).resolve().parent / "datagrams.py")
+        program = subprocess.Popen([*self.host.enter, f"{hosts.PREFIX}/bin/verbena", "run", "--", "/usr/bin/python3", script],
+                                   env=self.host.environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        self.host.started.append(program)
+
+        def takes(size):
+            program.stdin.write(f"{size}\n")
+            program.stdin.flush()
+            return program.stdout.readline() == "posted\n"
+        self.assertTrue(takes(1024))
+        self.assertFalse(takes(1025))
+        self.host.ip("link", "set", "eth0", "mtu", "2500")
+        self.until(lambda: takes(1025), "the old MTU stays")
+        self.assertTrue(takes(2048))
+        self.assertFalse(takes(2049))
+        program.stdin.close()
+        self.assertIn("the port's active_mtu = 1024; ", program.stderr.read())
+        program.stdout.close()
+        program.stderr.close()
 
     def test_a_program_that_runs_sees_the_new_mtu(self):
         """A program asks for the MTU when it connects, after it has opened the device."""

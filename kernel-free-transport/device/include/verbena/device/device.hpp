@@ -108,8 +108,8 @@ class Device final : public queue::SharedReceiveDirectory, private requester::Tu
   // Sets whether a marked request (wire::Bth::mark) gets the NAK that the mark names. Injected
   // faults use marks; marks from a network mean nothing.
   void obey_marks(bool obeys) { obeys_marks_.publish(obeys); }
-  // Sets the limit for path MTUs from now on.
-  void set_active_mtu(Mtu mtu) { active_mtu_.publish(mtu); }
+  // Sets the limit for path MTUs from now on, and for datagrams.
+  void set_active_mtu(Mtu mtu);
 
   // --- posting; from any thread ---
   // Call qp.post_send(...) under qp.lock() any number of times, then doorbell() without the lock.

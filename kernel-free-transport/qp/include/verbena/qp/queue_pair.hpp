@@ -69,6 +69,10 @@ class QueuePair {
                                 const TransitionLimits& limits, TimeNs now);
   // Moves to ERROR after a failure outside of the queue pair (the device died), for this reason.
   void fail(const char* reason);
+  // UD has no path MTU attribute: a datagram may have the port's MTU.
+  void set_port_mtu(Mtu mtu) {
+    if (endpoint_.transport == Transport::kUd) endpoint_.mtu = mtu_bytes(mtu);
+  }
 
   bool may_post_send() const;  // RTS and later; ERROR and SQE flush at once
   requester::Posted post_send(const queue::SendRequest& request);
