@@ -165,10 +165,7 @@ std::uint32_t CompletionQueue::open_account() {
 void CompletionQueue::count_seen(std::uint32_t account) noexcept {
   const Guard guard(lock_);
   for (const Completion& c : seen_) {
-    std::uint32_t expected = account;
-    if (account_of(c).compare_exchange_strong(expected, 0, std::memory_order_relaxed)) {
-      accounts_.at(account).add_polled(c.slots);
-    }
+    if (c.account == account) count_polled(c);
   }
 }
 
@@ -185,9 +182,7 @@ void CompletionQueue::close_account(std::uint32_t account) noexcept {
 
 void CompletionQueue::disown_locked(std::uint32_t account) noexcept {
   const auto disown_one = [account](Completion& c) {
-    if (account_of(c).load(std::memory_order_relaxed) == account) {
-      account_of(c).store(0, std::memory_order_relaxed);
-    }
+    if (c.account == account) c.account = 0;
   };
   for (std::uint32_t i = 0; i < count_; ++i) disown_one(ring_[slot(head_ + i)]);
   for (Completion& c : seen_) disown_one(c);

@@ -5,11 +5,11 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "verbena/base/lock.hpp"
@@ -89,8 +89,8 @@ class CompletionQueue {
   // called for it.
   std::span<const Completion> peek(std::size_t most) noexcept;
   void note_read(const Completion& seen) noexcept {
-    const auto account = account_of(seen).exchange(0, std::memory_order_relaxed);
-    accounts_.at(account).add_read(seen.slots);
+    const Guard guard(lock_);
+    count_polled(seen);
   }
   // Takes the first `count` of the completions that peek() showed and copies the last of them to
   // `kept`.
@@ -152,9 +152,9 @@ class CompletionQueue {
   void disown_locked(std::uint32_t account) noexcept;
   void move_peeked_up(std::uint32_t taken) noexcept;
   std::size_t slot(std::uint32_t position) const { return position & mask_; }
-  // Returns the account of a completion, which a reader may be looking at.
-  static std::atomic_ref<std::uint32_t> account_of(const Completion& c) noexcept {
-    return std::atomic_ref<std::uint32_t>(const_cast<Completion&>(c).account);
+  // Counts a completion that the reader has seen, once.
+  void count_polled(const Completion& seen) noexcept {
+    accounts_.at(std::exchange(const_cast<Completion&>(seen).account, 0)).add_polled(seen.slots);
   }
 
   EventSink& events_;

@@ -21,20 +21,14 @@ class FreedSlots {
  public:
   // Returns the number of slots ever freed, which wraps. If a freed slot is seen late, it is only
   // free late, so nothing is ordered.
-  std::uint32_t total() const noexcept {
-    return polled_.load(std::memory_order_relaxed) + read_.load(std::memory_order_relaxed);
+  std::uint32_t total() const noexcept { return polled_.load(std::memory_order_relaxed); }
+  // Counts slots of polled completions. Called under the queue's lock.
+  void add_polled(std::uint32_t slots) noexcept {
+    polled_.store(polled_.load(std::memory_order_relaxed) + slots, std::memory_order_relaxed);
   }
-  // Count slots of polled completions, and of completions that a reader sees in place. Each of the
-  // two has one caller at a time.
-  void add_polled(std::uint32_t slots) noexcept { add(polled_, slots); }
-  void add_read(std::uint32_t slots) noexcept { add(read_, slots); }
 
  private:
-  static void add(std::atomic<std::uint32_t>& count, std::uint32_t slots) noexcept {
-    count.store(count.load(std::memory_order_relaxed) + slots, std::memory_order_relaxed);
-  }
   std::atomic<std::uint32_t> polled_{0};
-  std::atomic<std::uint32_t> read_{0};
 };
 
 // The accounts of one completion queue, by number. An account never moves, so it can be read while
