@@ -256,6 +256,17 @@ TEST_F(PeerLinkTest, ARingTellsWhetherItHasRoomUntilItsReaderIsStuck) {
   EXPECT_EQ(a_.link->room(b_.self, PeerLink::kStuckAfter + 2), Room::kNone);
 }
 
+// The reader of an earlier ring to this peer stood still at the same place.
+TEST_F(PeerLinkTest, ANewRingsReaderGetsTheFullTime) {
+  using Room = wire::Path::Room;
+  for (const TimeNs now : {TimeNs{1}, 10 * PeerLink::kStuckAfter}) {
+    join_and_forget(a_, b_, 64 * 1024);
+    ASSERT_EQ(send(a_, b_, 0, 10, 4000), 10u);
+    EXPECT_EQ(a_.link->room(b_.self, now), Room::kNone);
+    a_.link->remove(b_.self);
+  }
+}
+
 TEST_F(PeerLinkTest, ARingTellsHowFarItWasRead) {
   EXPECT_FALSE(a_.link->reading(b_.self));
   const int fd = join(a_, b_);

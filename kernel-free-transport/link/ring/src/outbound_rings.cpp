@@ -72,6 +72,7 @@ bool OutboundRings::add(const Peer& peer, SharedRing ring, WakerHandle handle) {
     entry->peer = peer;
     entry->writer.emplace(std::move(ring));
     entry->handle = std::move(handle);
+    entry->stood_at = kNowhere;
     entry->key.publish(key_of(peer));
   }
   has_any_.publish(true);
