@@ -143,9 +143,9 @@ void AttachedEngine::abandon() noexcept {
   if (nothing >= 0) {
     // The descriptor numbers stay taken, because their owners close them.
     ::dup3(nothing, client_.fd(), O_CLOEXEC);
-    ::dup3(nothing, engine_->links().peers().wait_fd(), O_CLOEXEC);
     ::close(nothing);
   }
+  engine_->links().peers().leave_sockets();
 }
 
 // --- EngineHost --------------------------------------------------------------------------------

@@ -209,8 +209,11 @@ control::Outcome<control::Done> AttachedEngine::can_raise_of_shared_receive(std:
 
 void AttachedEngine::on_lost(const char* reason) noexcept {
   // The connection may be lost because the program has closed its descriptor.
-  if (!has_its_descriptors()) owner_.on_descriptors_closed();
+  const bool has_descriptors = has_its_descriptors();
+  if (!has_descriptors) owner_.on_descriptors_closed();
   if (!engine_->mark_failed()) return;
+  // Another emulator may begin, although the program keeps its device open.
+  if (has_descriptors) engine_->links().peers().leave_sockets();
   const ShortText why("%s: %s", port_.info().name.c_str(), reason);
   if (is_first_) {
     explain(

@@ -36,6 +36,12 @@ const IpAddress* FurtherAddresses::address(std::uint8_t number) const noexcept {
   return further != nullptr ? &further->address : nullptr;
 }
 
+void FurtherAddresses::leave_sockets_for(int other) noexcept {
+  for (const auto& further : by_number_) {
+    if (further.read() != nullptr) further.read()->udp->leave_socket_for(other);
+  }
+}
+
 void FurtherAddresses::adopt() {
   const Guard guard(lock_);
   for (std::size_t i = received_.size(); i < all_.size(); ++i) {

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/link/peer_link.hpp"
 
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "outbound_rings.hpp"
+#include "verbena/base/standard_streams.hpp"
+#include "verbena/link/clock.hpp"
 #include "verbena/wire/bth.hpp"
 
 namespace verbena::link {
@@ -36,6 +41,7 @@ struct alignas(128) PeerLink::Inbound {
   RingReader reader;
   wire::RxDatagram datagram;  // the last one; its addresses are the same for all
   bool is_new = true;
+  TimeNs greeted = 0;
 };
 
 // A change that the receiving thread makes: a ring to read, or, without a ring, a peer to forget.
@@ -123,9 +129,19 @@ Carrier PeerLink::carrier_to(const Peer& peer) noexcept {
   return packs_to(peer) ? Carrier::kRing : Carrier::kUdp;
 }
 
+void PeerLink::leave_sockets() noexcept {
+  const int nothing =
+      beyond_streams(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (nothing < 0) return;
+  udp_->leave_socket_for(nothing);
+  further_.leave_sockets_for(nothing);
+  ::close(nothing);
+}
+
 bool PeerLink::hears_by_ring(const Peer& peer) const noexcept {
   return std::any_of(inbound_.begin(), inbound_.end(), [&](const Inbound& in) {
-    return in.peer == peer && !in.is_new && !in.reader.is_closed();
+    return in.peer == peer && !in.is_new && !in.reader.is_closed() &&
+           monotonic_now_ns() >= in.greeted + kLateDatagrams;
   });
 }
 
@@ -306,7 +322,7 @@ std::size_t PeerLink::receive_from(Inbound& in, RxSink& sink, std::size_t budget
 }
 
 // Everything that the peer sent earlier by UDP is in the socket by now, because loopback delivers
-// at once.
+// at once, but for what another thread of the peer is just sending.
 std::size_t PeerLink::greet(Inbound& in, RxSink& sink) noexcept {
   std::size_t count = 0;
   while (count < kDrainMax) {
@@ -315,6 +331,7 @@ std::size_t PeerLink::greet(Inbound& in, RxSink& sink) noexcept {
     count += n;
   }
   in.is_new = false;
+  in.greeted = monotonic_now_ns();
   return count;
 }
 

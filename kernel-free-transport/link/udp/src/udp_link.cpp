@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/link/udp_link.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -54,6 +57,10 @@ std::size_t UdpLink::receive(RxSink& sink, std::size_t) noexcept {
 void UdpLink::want_header_fields() noexcept { receiver_->want_header_fields(); }
 
 int UdpLink::wait_fd() const noexcept { return receiver_->fd(); }
+
+void UdpLink::leave_socket_for(int other) const noexcept {
+  (void)::dup3(other, receiver_->fd(), O_CLOEXEC);
+}
 
 std::uint32_t UdpLink::capacity_packets(std::size_t packet_bytes) const noexcept {
   return datagrams_held(receiver_->buffer_bytes(), packet_bytes + wire::kIcrcSize);

@@ -38,6 +38,9 @@ class FurtherAddresses {
   // Readable when something came to a further address; -1 if there are none.
   int wait_fd() const noexcept { return wait_fd_.read(); }
 
+  // Does what UdpLink::leave_socket_for() does, for all addresses.
+  void leave_sockets_for(int other) noexcept;
+
   // From now on also receives what comes to the addresses that were added since the last call.
   void adopt();
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept;

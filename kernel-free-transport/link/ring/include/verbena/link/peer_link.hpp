@@ -80,6 +80,9 @@ class PeerLink final : public Link {
   // Removes the rings in both directions. What the inbound ring holds is received first: a peer
   // that ends in an orderly way leaves its last packets there.
   void remove(const Peer& peer);
+  // Receives nothing by UDP any more, so that others can have the port. The numbers of the
+  // descriptors stay taken. Uses nothing but system calls.
+  void leave_sockets() noexcept;
   // Touches no ring from here on. For a forked child, where the rings are not mapped and threads
   // that do not exist there may hold the locks.
   void abandon_rings() noexcept;
@@ -92,7 +95,9 @@ class PeerLink final : public Link {
   std::optional<wire::Path::Reading> reading(const Peer& peer) noexcept;
   Carrier carrier_to(const Peer& peer) noexcept;
   // Returns whether this peer has begun to write to its ring and has not ended it. Before and
-  // afterwards its packets may come by UDP. Under the receive lock.
+  // afterwards its packets may come by UDP, and so may those that its other threads are just
+  // sending when it begins. Under the receive lock.
+  static constexpr TimeNs kLateDatagrams = 100'000'000;
   bool hears_by_ring(const Peer& peer) const noexcept;
   // Sets whether packets of rings may stand for several, in both directions; at first they may.
   // What peers send before they see the change is still received.

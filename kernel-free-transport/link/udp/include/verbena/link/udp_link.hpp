@@ -93,6 +93,8 @@ class UdpLink final : public Link {
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
   // Readable (level) while receive() would find something.
   int wait_fd() const noexcept;
+  // Puts a duplicate of `other` in place of the socket.
+  void leave_socket_for(int other) const noexcept;
   // How many packets of this size (BTH .. pad) the receiving side holds while it does not read. A
   // window may be that large if the far end is made like this one.
   std::uint32_t capacity_packets(std::size_t packet_bytes) const noexcept;
