@@ -183,7 +183,7 @@ Driven::Found Engine::drive_until_quiet() noexcept {
 // --- pending ACKs -------------------------------------------------------------------------------
 
 void Engine::flush_acks() noexcept {
-  if (!device_.has_pending_acks() || progress_.is_cut_off()) return;
+  if (has_failed() || !device_.has_pending_acks() || progress_.is_cut_off()) return;
   const Guard guard(device_.receive_lock());
   device_.finish_receive(link::monotonic_now_ns(), device::Acknowledge::kNow);
 }

@@ -35,6 +35,10 @@ void ReaderGate::close() noexcept {
   visits_.close_and_wait();
 }
 
-void ReaderGate::abandon() noexcept { std::construct_at(&visits_); }
+// The descriptor is the parent's as well, whose readers would wake up by it.
+void ReaderGate::abandon() noexcept {
+  std::construct_at(&visits_);
+  closing_.reset();
+}
 
 }  // namespace verbena::provider
