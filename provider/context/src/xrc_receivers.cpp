@@ -187,8 +187,7 @@ std::uint32_t XrcReceivers::destroy_unused(Qp& receiver) {
   }
   receivers_.erase(receiver.pair->number().value());
   // The peer must learn of a message that was received, here or at a proxy.
-  context_.first().engine().drive();
-  context_.first().engine().flush_acks();
+  context_.first().engine().catch_up();
   context_.device().destroy_qp(receiver.pair);
   const std::uint32_t domain = receiver.receiver->domain;
   delete &receiver;
