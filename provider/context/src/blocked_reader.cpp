@@ -21,7 +21,7 @@ namespace verbena::provider {
 namespace {
 
 // A thread that drives does not notice signals, so it looks for them from time to time.
-constexpr int kRoundsUntilSignals = 64;
+constexpr int kRoundsUntilSignals = 16;
 
 // One blocking read. While it lives, its thread is the blocked reader of the engine.
 class Visit {

@@ -58,6 +58,19 @@ class WaitingUnderAStream : public Verbs {
   std::atomic<bool> is_over_{false};
 };
 
+// Waits until a thread, which does nothing but drive, has worked for some milliseconds.
+void await_work_of(pthread_t thread) {
+  clockid_t clock{};
+  ASSERT_EQ(pthread_getcpuclockid(thread, &clock), 0);
+  timespec used{};
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
+  while (used.tv_sec == 0 && used.tv_nsec < 5'000'000) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end) << "it does not drive";
+    std::this_thread::sleep_for(1ms);
+    ASSERT_EQ(clock_gettime(clock, &used), 0);
+  }
+}
+
 TEST_F(WaitingUnderAStream, ASignalEndsTheWait) {
   struct sigaction action {};
   action.sa_handler = [](int) {};
@@ -71,7 +84,7 @@ TEST_F(WaitingUnderAStream, ASignalEndsTheWait) {
       EXPECT_EQ(errno, EINTR);
       has_ended = true;
     });
-    std::this_thread::sleep_for(30ms);
+    await_work_of(waiter.native_handle());
     EXPECT_EQ(pthread_kill(waiter.native_handle(), SIGUSR1), 0);
     const auto end = std::chrono::steady_clock::now() + 5s;
     while (!has_ended && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
