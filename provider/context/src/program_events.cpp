@@ -2,6 +2,7 @@
 #include "verbena/context/program_events.hpp"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,6 +31,7 @@ ProgramEvents::ProgramEvents(ibv_context& context) : context_(context) {
 
 void ProgramEvents::send(std::uint64_t element, std::uint32_t type,
                          std::atomic<std::uint32_t>* delivered) noexcept {
+  follow_library();
   const AsynchronousEvent event{element, type, 0};
   if (pipe_.write(event) && delivered != nullptr) delivered->fetch_add(1);
 }
@@ -39,10 +41,19 @@ void ProgramEvents::raise_of_work_queue() noexcept {
 }
 
 void ProgramEvents::follow_library() noexcept {
-  if (own_fd_ >= 0 || context_.async_fd == pipe_.read_end()) return;
-  own_fd_ = pipe_.read_end();
+  const int before = pipe_.read_end();
+  if (context_.async_fd == before) return;
+  const std::lock_guard guard(follow_lock_);
+  if (has_followed_ || context_.async_fd == before) return;
+  has_followed_ = true;
   pipe_.open(context_.async_fd);
-  ::close(own_fd_);
+  AsynchronousEvent event{};
+  int unread = 0;
+  while (::ioctl(before, FIONREAD, &unread) == 0 && unread >= static_cast<int>(sizeof event) &&
+         ::read(before, &event, sizeof event) == static_cast<ssize_t>(sizeof event)) {
+    pipe_.write(event);
+  }
+  ::close(before);
 }
 
 }  // namespace verbena::provider

@@ -68,6 +68,8 @@ void change_user();
 // fork_cases.cpp
 void fork_and_go_on();
 void fork_beside_busy_threads();
+void fork_beside_an_exchange();
+void fork_beside_a_blocked_reader();
 
 // import_cases.cpp
 void give_away();
@@ -79,6 +81,10 @@ void import_of_a_deregistered_region();
 void import_of_a_changed_region();
 void import_by_the_stopped();
 void import_of_a_number_used_again();
+
+// import_events_case.cpp
+void give_a_device();
+void import_and_await_events();
 
 // interposed_cases.cpp
 void make_sockets_unseen();

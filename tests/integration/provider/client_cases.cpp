@@ -396,6 +396,26 @@ void stay_idle() {
   for (int both = 0; both < 2; ++both) EXPECT(loop.poll().status == IBV_WC_SUCCESS);
 }
 
+// Keeps its dead device until another emulator is there, and then opens it anew.
+void outlive_daemon() {
+  ibv_context* const dead = open_first();
+  say("ready");
+  ibv_async_event event{};
+  EXPECT(ibv_get_async_event(dead, &event) == 0);
+  EXPECT(event.event_type == IBV_EVENT_DEVICE_FATAL);
+  ibv_ack_async_event(&event);
+  say("lost");
+  int go = 0;
+  EXPECT(std::scanf("%d", &go) == 1);
+  Loop loop;
+  loop.post_receive(1);
+  loop.post_send(2);
+  for (int both = 0; both < 2; ++both) EXPECT(loop.poll().status == IBV_WC_SUCCESS);
+  loop.destroy();
+  EXPECT(ibv_close_device(dead) == 0);
+  say("works");
+}
+
 }  // namespace
 
 const std::vector<Case> kCases = {
@@ -408,10 +428,13 @@ const std::vector<Case> kCases = {
     {"receive_one_and_exit", &receive_one_and_exit},
     {"wait_connected", &wait_connected},
     {"lose_daemon", &lose_daemon},
+    {"outlive_daemon", &outlive_daemon},
     {"list_again", &list_again},
     {"fork_and_go_on", &fork_and_go_on},
     {"fork_and_exec", &fork_and_exec},
     {"fork_beside_busy_threads", &fork_beside_busy_threads},
+    {"fork_beside_an_exchange", &fork_beside_an_exchange},
+    {"fork_beside_a_blocked_reader", &fork_beside_a_blocked_reader},
     {"leave_a_child", &leave_a_child},
     {"leave_main_thread", &leave_main_thread},
     {"cancel_a_close", &cancel_a_close},
@@ -423,6 +446,8 @@ const std::vector<Case> kCases = {
     {"change_root_and_user", &change_root_and_user},
     {"change_user", &change_user},
     {"give_away", &give_away},
+    {"give_a_device", &give_a_device},
+    {"import_and_await_events", &import_and_await_events},
     {"import_given", &import_given},
     {"own_and_wait", &own_and_wait},
     {"orphaned_import", &orphaned_import},

@@ -130,6 +130,21 @@ class Ends(ProviderCase):
         self.assertEqual(client.returncode, 0, text)
         self.assertIn("IBV_EVENT_DEVICE_FATAL", text)
 
+    def test_an_emulator_comes_back_while_a_dead_device_is_open(self):
+        client = self.start("outlive_daemon")
+        self.expect_line(client, "ready")
+        lock = pathlib.Path(self.device.environment["VERBENA_RUNTIME_DIR"], "daemon.lock")
+        os.kill(int(lock.read_text()), signal.SIGKILL)
+        line = client.stdout.readline()
+        while line.startswith("verbena:"):
+            line = client.stdout.readline()
+        self.assertEqual(line, "lost\n")
+        up = self.device.control("up", "--fabric", self.device.fabric)
+        self.assertEqual(up.returncode, 0, up.stderr)
+        self.tell(client, "1")
+        text, _ = client.communicate(timeout=LIMIT)
+        self.assertEqual((client.returncode, text), (0, "works\n"))
+
     def test_another_emulators_device_is_not_taken_for_the_last_ones(self):
         client = self.start("list_again")
         self.expect_line(client, "verbena0")
@@ -146,6 +161,12 @@ class Ends(ProviderCase):
 
     def test_a_child_closes_its_copy_beside_the_parents_busy_threads(self):
         self.run_case("fork_beside_busy_threads")
+
+    def test_a_child_closes_its_copy_beside_an_exchange(self):
+        self.assertNotIn("was dropped", self.run_case("fork_beside_an_exchange"))
+
+    def test_a_child_closes_its_copy_beside_a_blocked_reader(self):
+        self.run_case("fork_beside_a_blocked_reader")
 
     def test_a_program_ends_with_its_last_thread(self):
         done = self.device.run([CLIENT, "leave_main_thread"])
@@ -222,6 +243,9 @@ class Imports(ProviderCase):
     def test_another_process_works_with_the_memory_that_it_imported(self):
         self.run_case("give_away")
         self.until(lambda: self.contexts() == 0, "a slot is still taken")
+
+    def test_another_process_gets_the_events_of_its_own_objects(self):
+        self.run_case("give_a_device")
 
     def test_imported_memory_ends_with_its_process(self):
         for link in ("auto", "udp"):

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 
 #include "verbena/events/await_acks.hpp"
 #include "verbena/events/event_pipe.hpp"
@@ -43,7 +44,8 @@ class ProgramEvents {
   void note_read() noexcept { pipe_.fill(); }
   // Raises the event of a work queue, for `verbena event` only.
   void raise_of_work_queue() noexcept;
-  // Adopts the channel that libibverbs makes for an imported device after the context was made.
+  // Adopts the channel that libibverbs makes for an imported device after the context was made, and
+  // moves there what was raised before. Each event does so first.
   void follow_library() noexcept;
   void abandon() noexcept { pipe_.abandon(); }
   void lose_descriptors() noexcept { pipe_.lose_descriptors(); }
@@ -52,7 +54,8 @@ class ProgramEvents {
   ibv_context& context_;
   EventPipe pipe_;
   AckWaits ack_waits_;
-  int own_fd_ = -1;  // our descriptor, which libibverbs has replaced
+  std::mutex follow_lock_;
+  bool has_followed_ = false;
   // Programs look into the work queue that an event names, and acknowledge the event by it. This
   // device makes no work queues (ibv_create_wq), so this one serves.
   ibv_wq no_wq_{};
