@@ -65,7 +65,7 @@ std::unique_ptr<Dm> make_dm(ibv_context* c, std::shared_ptr<DeviceBytes> memory,
 std::shared_ptr<DeviceBytes> allocate(std::size_t length, std::uint32_t log_alignment) {
   const auto alignment =
       std::align_val_t{std::size_t{1} << std::max(log_alignment, kMinLogAlignment)};
-  const auto memory = std::make_shared<DeviceBytes>();
+  auto memory = std::make_shared<DeviceBytes>();
   auto* bytes = static_cast<std::byte*>(::operator new(length, alignment));
   std::memset(bytes, 0, length);
   const auto free = [alignment](std::byte* all) { ::operator delete(all, alignment); };
