@@ -46,7 +46,7 @@ TEST_F(SendQueueTest, IsFullUntilWhatIsDoneWasPolled) {
   push(4);
   EXPECT_TRUE(queue.has_room_for(2));
   EXPECT_FALSE(queue.has_room_for(3));
-  freed.add_read(1);
+  freed.add_polled(1);
   EXPECT_TRUE(queue.has_room_for(3));
 }
 
