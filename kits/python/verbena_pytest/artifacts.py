@@ -37,8 +37,10 @@ def again(item):
                           ("--rootdir", config.option.rootdir)):
         if value:
             words += [option, os.fspath(value)]
-    file, *names = item.nodeid.split("::", 1)
-    return shlex.join([*words, "::".join([os.path.relpath(config.rootpath / file, config.invocation_params.dir), *names])])
+    # The ID names the file below the root only if it is there: an option's value may have moved the root elsewhere.
+    file = getattr(item, "path", None) or item.fspath  # pytest before 7 has no path
+    _, *names = item.nodeid.split("::", 1)
+    return shlex.join([*words, "::".join([os.path.relpath(file, config.invocation_params.dir), *names])])
 
 
 def save(device, folder, item, report):
