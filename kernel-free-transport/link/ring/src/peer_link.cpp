@@ -9,7 +9,6 @@
 
 #include "outbound_rings.hpp"
 #include "verbena/base/standard_streams.hpp"
-#include "verbena/link/clock.hpp"
 #include "verbena/wire/bth.hpp"
 
 namespace verbena::link {
@@ -41,7 +40,6 @@ struct alignas(128) PeerLink::Inbound {
   RingReader reader;
   wire::RxDatagram datagram;  // the last one; its addresses are the same for all
   bool is_new = true;
-  TimeNs greeted = 0;
 };
 
 // A change that the receiving thread makes: a ring to read, or, without a ring, a peer to forget.
@@ -140,8 +138,7 @@ void PeerLink::leave_sockets() noexcept {
 
 bool PeerLink::hears_by_ring(const Peer& peer) const noexcept {
   return std::any_of(inbound_.begin(), inbound_.end(), [&](const Inbound& in) {
-    return in.peer == peer && !in.is_new && !in.reader.is_closed() &&
-           monotonic_now_ns() >= in.greeted + kLateDatagrams;
+    return in.peer == peer && !in.is_new && !in.reader.is_closed();
   });
 }
 
@@ -322,7 +319,7 @@ std::size_t PeerLink::receive_from(Inbound& in, RxSink& sink, std::size_t budget
 }
 
 // Everything that the peer sent earlier by UDP is in the socket by now, because loopback delivers
-// at once, but for what another thread of the peer is just sending.
+// at once, but for what another thread of the peer is just sending: that is lost.
 std::size_t PeerLink::greet(Inbound& in, RxSink& sink) noexcept {
   std::size_t count = 0;
   while (count < kDrainMax) {
@@ -331,7 +328,6 @@ std::size_t PeerLink::greet(Inbound& in, RxSink& sink) noexcept {
     count += n;
   }
   in.is_new = false;
-  in.greeted = monotonic_now_ns();
   return count;
 }
 

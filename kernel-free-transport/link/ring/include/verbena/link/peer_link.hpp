@@ -95,9 +95,7 @@ class PeerLink final : public Link {
   std::optional<wire::Path::Reading> reading(const Peer& peer) noexcept;
   Carrier carrier_to(const Peer& peer) noexcept;
   // Returns whether this peer has begun to write to its ring and has not ended it. Before and
-  // afterwards its packets may come by UDP, and so may those that its other threads are just
-  // sending when it begins. Under the receive lock.
-  static constexpr TimeNs kLateDatagrams = 100'000'000;
+  // afterwards its packets may come by UDP. Under the receive lock.
   bool hears_by_ring(const Peer& peer) const noexcept;
   // Sets whether packets of rings may stand for several, in both directions; at first they may.
   // What peers send before they see the change is still received.
