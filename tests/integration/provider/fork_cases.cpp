@@ -126,8 +126,8 @@ class Partner {
   std::uint32_t lid_ = 0;
 };
 
-// The acknowledgements of an exchange travel with the next message, so a post holds one at most
-// moments. The child must neither wait for a lock of such a post nor send what is the parent's.
+// In an exchange nearly every acknowledgement is held until the next message takes it along. The
+// child must neither wait for a lock that a post holds for that, nor send what is the parent's.
 void fork_beside_an_exchange() {
   constexpr int kForks = 400;
   std::array<Partner, 2> partners;
