@@ -122,7 +122,7 @@ Visit& visit_in(void* room) { return *std::launder(static_cast<Visit*>(room)); }
 void offer_channel(int fd) noexcept {
   static auto* const offer = reinterpret_cast<control::OfferChannelReader*>(
       ::dlsym(RTLD_DEFAULT, control::kOfferChannelReader));
-  if (offer != nullptr) offer(fd, &verbena_read_channel);
+  if (offer != nullptr) offer(fd, &verbena_read_channel, &verbena_leave_channel);
 }
 
 }  // namespace verbena::provider

@@ -13,7 +13,12 @@ struct Read {
   _Alignas(16) unsigned char visit[kVerbenaVisitBytes];
   bool holds_signals;
   sigset_t before;  // the thread's mask, if signals are held back
+  volatile bool is_left;
+  struct Read* outer;  // that of the thread which a signal's handler interrupts
 };
+
+// The calling thread's read in which handlers of signals may run now, and with it those around it.
+static _Thread_local struct Read* interruptible = NULL;
 
 static void free_signals(struct Read* r) {
   if (r->holds_signals) pthread_sigmask(SIG_SETMASK, &r->before, NULL);
@@ -50,38 +55,62 @@ static int look_for_signals(struct Read* r) {
   return error;
 }
 
+static void allow_handlers(struct Read* r) {
+  r->outer = interruptible;
+  interruptible = r;
+}
+
+static void end_handlers(struct Read* r) { interruptible = r->is_left ? NULL : r->outer; }
+
 static void end_read(struct Read* r) {
-  verbena_end_visit(r->visit);
+  if (!r->is_left) verbena_end_visit(r->visit);
   free_signals(r);
+}
+
+void verbena_leave_channel(void) {
+  for (struct Read* r = interruptible; r != NULL; r = r->outer) {
+    r->is_left = true;
+    verbena_end_visit(r->visit);
+  }
+  interruptible = NULL;
 }
 
 // Ends the visit of a cancelled thread. sanitizers.cpp suppresses TSan's reports by this name,
 // because TSan sees no locks of a cancelled thread.
-static void end_cancelled_visit(void* read) { end_read(read); }
+static void end_cancelled_visit(void* read) {
+  end_handlers(read);
+  end_read(read);
+}
 
 // Returns an errno, or 0 when the thread was woken.
 static int sleep_on(int wakers, struct Read* r) {
   struct epoll_event reported[kVerbenaWakers];
   int ready = -1;
+  allow_handlers(r);
   pthread_cleanup_push(end_cancelled_visit, r);
   ready = epoll_pwait(wakers, reported, kVerbenaWakers, -1, r->holds_signals ? &r->before : NULL);
   pthread_cleanup_pop(0);
   const int error = ready < 0 ? errno : 0;
+  end_handlers(r);
+  if (r->is_left) return EINTR;
   verbena_visit_wake(r->visit, reported, ready < 0 ? 0 : ready);
   return error == EINTR && !verbena_may_interrupt() ? 0 : error;
 }
 
 static int look_around(struct Read* r) {
+  allow_handlers(r);
   pthread_cleanup_push(end_cancelled_visit, r);
   pthread_testcancel();
   pthread_cleanup_pop(0);
-  return look_for_signals(r);
+  const int error = look_for_signals(r);
+  end_handlers(r);
+  return r->is_left ? EINTR : error;
 }
 
 ssize_t verbena_read_channel(int fd, void* bytes, size_t size, int (*may_block)(int fd)) {
   pthread_testcancel();
   const int saved = errno;
-  struct Read r = {.holds_signals = false};
+  struct Read r = {.holds_signals = false, .is_left = false, .outer = NULL};
   if (size < kVerbenaEventBytes || !verbena_begin_visit(fd, may_block, r.visit)) {
     errno = saved;
     return kVerbenaReadPlainly;
@@ -93,6 +122,8 @@ ssize_t verbena_read_channel(int fd, void* bytes, size_t size, int (*may_block)(
     error = wakers == kVerbenaNoWakers ? look_around(&r) : sleep_on(wakers, &r);
   }
   end_read(&r);
-  errno = error == EINTR ? EINTR : saved;
-  return error == EINTR ? -1 : got;
+  const bool is_interrupted = error == EINTR && !r.is_left;
+  errno = is_interrupted ? EINTR : saved;
+  if (r.is_left) return kVerbenaReadPlainly;
+  return is_interrupted ? -1 : got;
 }

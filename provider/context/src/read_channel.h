@@ -22,6 +22,9 @@ enum {
 
 // Returns what read(2) returns, or control::kReadPlainly. Calls `may_block` before it blocks.
 ssize_t verbena_read_channel(int fd, void* bytes, size_t size, int (*may_block)(int fd));
+// Ends the visits in which the calling thread sleeps, because it leaves them by longjmp. Called in
+// a signal's handler. A visit during which the thread drives is not ended.
+void verbena_leave_channel(void);
 
 // --- functions of a visit (blocked_reader.cpp), which lives in `room` ---
 // Returns 0 if the read is to be a plain one.

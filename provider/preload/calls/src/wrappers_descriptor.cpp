@@ -7,20 +7,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <ctime>
 #include <optional>
 
 #include "calls/await_message.h"
+#include "calls/channel_reads.hpp"
 #include "netlink/netlink.hpp"
 #include "nodes/node.hpp"
 #include "real/export.hpp"
 #include "real/fd_table.hpp"
 #include "real/real.hpp"
 #include "real/section.hpp"
-#include "verbena/control/channel_reader.hpp"
 
 namespace verbena::preload {
 namespace {
@@ -129,25 +128,6 @@ ssize_t write_node(int fd, const Node& node, const void* bytes, size_t size) {
   return rested(late(must_sleep ? write_awaiting(fd, node, bytes, size) : done));
 }
 
-// The plugin's function. One plugin is loaded into a process.
-constinit std::atomic<control::ChannelReader*> channel_reader{nullptr};
-
-// Is a control::MayBlock, for a descriptor that was noted as a channel.
-int may_block(int fd) {
-  const int saved = errno;
-  const int flags = real::fcntl(fd, F_GETFL);
-  const bool blocks =
-      flags >= 0 && (flags & O_NONBLOCK) == 0 &&
-      (fd_table::is_sealed(flags) || fd_table::verified(fd) == fd_table::Kind::kChannel);
-  errno = saved;
-  return blocks ? 1 : 0;
-}
-
-VERBENA_NOTHING_TO_CLEAN_UP ssize_t read_channel(int fd, void* bytes, size_t size) {
-  const ssize_t got = channel_reader.load(std::memory_order_acquire)(fd, bytes, size, &may_block);
-  return got == control::kReadPlainly ? real::read(fd, bytes, size) : got;
-}
-
 int noting_duplicate(int from, int to) {
   if (to >= 0) fd_table::copy(from, to);
   return to;
@@ -160,16 +140,11 @@ bool makes_duplicate(int command) { return command == F_DUPFD || command == F_DU
 
 using namespace verbena::preload;
 
-VERBENA_EXPORT void verbena_offer_channel_reader(int fd, verbena::control::ChannelReader* reader) {
-  channel_reader.store(reader, std::memory_order_release);
-  fd_table::mark(fd, fd_table::Kind::kChannel);
-}
-
 VERBENA_EXPORT VERBENA_NOTHING_TO_CLEAN_UP ssize_t read(int fd, void* bytes, size_t size) {
   const fd_table::Kind kind = fd_table::noted(fd);
   if (kind == fd_table::Kind::kNone || Section::is_inside()) [[likely]]
     return real::read(fd, bytes, size);
-  if (kind == fd_table::Kind::kChannel) return read_channel(fd, bytes, size);
+  if (kind == fd_table::Kind::kChannel) return channel_reads::read(fd, bytes, size);
   if (!checked_node(fd)) return real::read(fd, bytes, size);
   errno = EINVAL;  // such a device has nothing to read, and the bytes in our socket are for us
   return -1;

@@ -18,8 +18,13 @@ using ChannelReader = ssize_t(int fd, void* bytes, std::size_t size, MayBlock* m
 // The reader returns this if an ordinary read is to take place.
 inline constexpr ssize_t kReadPlainly = -2;
 
+// Ends what the calling thread has begun in a ChannelReader, because it leaves it by longjmp.
+// Called in a signal's handler. A reader that is not left after all, but returned to, reads
+// plainly.
+using LeaveChannel = void();
+
 // Makes reads of this descriptor go to `reader` as long as it is the same file.
-using OfferChannelReader = void(int fd, ChannelReader* reader);
+using OfferChannelReader = void(int fd, ChannelReader* reader, LeaveChannel* leave);
 inline constexpr const char* kOfferChannelReader = "verbena_offer_channel_reader";
 
 }  // namespace verbena::control

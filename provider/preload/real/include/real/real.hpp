@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <glob.h>
 #include <poll.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -112,7 +113,9 @@ class Real {
   X(signal, sighandler_t(int, sighandler_t))                                                      \
   X(__sysv_signal, sighandler_t(int, sighandler_t))                                               \
   X(sigprocmask, int(int, const sigset_t*, sigset_t*))                                            \
-  X(pthread_sigmask, int(int, const sigset_t*, sigset_t*))
+  X(pthread_sigmask, int(int, const sigset_t*, sigset_t*))                                        \
+  X(longjmp, void(__jmp_buf_tag*, int))                                                           \
+  X(__longjmp_chk, void(__jmp_buf_tag*, int))
 
 // Allocators get memory by these functions before any constructor has run and with their locks
 // held, so that a look-up could end in the allocator again. Until this library is loaded the system
