@@ -38,6 +38,8 @@ const char* words_for(CaptureRecord::Fate fate) {
       return "damaged by an injected fault: its receiver drops it";
     case CaptureRecord::Fate::kRuled:
       return "changed, repeated or held back by an injected rule";
+    case CaptureRecord::Fate::kWithheld:
+      return "not sent again: an injected rule still holds this packet back";
   }
   return "";
 }
@@ -55,7 +57,8 @@ void Recorder::add(const Origin& origin, link::CaptureRing ring) {
     interface.number = next_interface_++;
     interface.begin = clock_();
     file_.add_interface(process_of(origin), "what process " + std::to_string(origin.pid) + " (" +
-                                                origin.program + ") sends by " + origin.device);
+                                                origin.program +
+                                                ") sends, and what it gets from other hosts");
   }
   slots_[{origin.address, origin.slot}] = origin;
   sources_.push_back({.origin = origin, .reader = link::CaptureReader(std::move(ring))});

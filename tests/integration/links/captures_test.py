@@ -200,6 +200,19 @@ class CapturesTest(Pairs):
             self.assertEqual(sum("lost: an injected fault" in comment for comment in comments), 2)
             self.assertEqual(sum("by an injected rule" in comment for comment in comments), 4)
 
+    def test_a_packet_that_a_rule_still_holds_back_is_not_called_lost(self):
+        for link in ("udp", "auto"):
+            done = self.verbena("fault", "--inject", "delay=300ms opcode=SEND nth=3")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.addCleanup(self.verbena, "fault", "--clear")
+            with self.captured() as path:
+                self.ends_well(*self.pair(link, "ibv_rc_pingpong", "-s", "64", "-n", "5"))
+            self.assertEqual(self.verbena("fault", "--clear").returncode, 0)
+            comments = [p.comment for p in packets_in(path)]
+            self.assertEqual([c for c in comments if "lost" in c], [])
+            # Each side sends the packet again after its time-out of 67 ms.
+            self.assertGreater(sum("injected rule still holds this packet back" in c for c in comments), 1)
+
     def test_a_reader_that_stands_still_holds_nobody_up(self):
         path = self.dir + "/stalled.pcapng"
         for link in ("udp", "auto"):

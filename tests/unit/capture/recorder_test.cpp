@@ -201,6 +201,9 @@ TEST_F(RecorderTest, SaysWhoseQueuePairsTheyAreAndWhatAFaultTook) {
   CaptureRecord ruled;
   ruled.fate = CaptureRecord::Fate::kRuled;
   one.record(g_now, 0x8001, 6, ruled);
+  CaptureRecord withheld;
+  withheld.fate = CaptureRecord::Fate::kWithheld;
+  one.record(g_now, 0x8001, 6, withheld);
   CaptureRecord away;
   away.destination = kElsewhere;
   one.record(g_now, 17, 6, away);
@@ -219,6 +222,7 @@ TEST_F(RecorderTest, SaysWhoseQueuePairsTheyAreAndWhatAFaultTook) {
                                     "lost: an injected fault took this packet",
                                     "damaged by an injected fault: its receiver drops it",
                                     "changed, repeated or held back by an injected rule",
+                                    "not sent again: an injected rule still holds this packet back",
                                     "QP 0x004001 of one[1] to QP 0x000011 at 10.0.0.1",
                                     "from 10.0.0.1 to QP 0x004001 of one[1]",
                                     "QP 0x004001 of one[1] to multicast group 239.0.0.1"));

@@ -68,6 +68,36 @@ TEST_F(CaptureLinkTest, RecordsBothDirections) {
   EXPECT_EQ(psn_of(taken[1]), 79u);
 }
 
+// Gives one datagram with these fields of an IP header.
+class Giver final : public Link {
+ public:
+  std::size_t send(wire::TxBatch& batch, Qpn) noexcept override { return batch.size(); }
+  std::size_t receive(RxSink& sink, std::size_t) noexcept override {
+    const std::vector<std::uint8_t> packet = make_packet(Qpn(0x4001), 5, 64);
+    wire::RxDatagram datagram;
+    datagram.bytes = packet;
+    datagram.source = own_address(1);
+    datagram.destination = own_address(0);
+    datagram.traffic_class = 0x6a;
+    datagram.hop_limit = 17;
+    datagram.flow_label = 0x12345;
+    sink.on_datagram(datagram);
+    return 1;
+  }
+};
+
+TEST_F(CaptureLinkTest, KeepsTheHeaderFieldsOfWhatArrives) {
+  CaptureLink capture(std::make_unique<Giver>(), own_address(0), &fixed_time);
+  capture.start(std::move(ring_.writer_end), {});
+  Collector sink;
+  ASSERT_EQ(capture.receive(sink, 1), 1u);
+  const auto taken = ring_.take_all();
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].record.traffic_class, 0x6a);
+  EXPECT_EQ(taken[0].record.hop_limit, 17);
+  EXPECT_EQ(taken[0].record.flow_label, 0x12345u);
+}
+
 TEST_F(CaptureLinkTest, LeavesOutWhatItsSenderRecords) {
   start({own_address(0), own_address(1)});
   ASSERT_EQ(send(capture_, 1), 1u);

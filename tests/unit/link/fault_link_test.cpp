@@ -280,6 +280,38 @@ TEST_F(FaultLinkTest, LosesWhatNoRouterWouldHold) {
   EXPECT_EQ(recorder_->sent.size(), fitting);
 }
 
+// 100,000 bytes a second, for 10 s after the buffer was full.
+TEST_F(FaultLinkTest, WhatFindsNoRoomTakesNoTimeOfTheLine) {
+  constexpr TimeNs kOfOne = 10'000'000;  // 996 bytes and the ICRC
+  set_for_all({.bytes_per_second = 100'000});
+  const auto fitting = static_cast<std::uint32_t>(FaultLink::kHeldBytesMax / 996);
+  send(0, 2 * fitting, kFlow, 996);
+  EXPECT_EQ(counted(FaultCounter::kLost), fitting);
+  pass_time(fitting * kOfOne);
+  EXPECT_EQ(recorder_->sent.size(), fitting);
+  send(0, 1, kFlow, 996);
+  pass_time(kOfOne);
+  EXPECT_EQ(recorder_->sent.size(), fitting + 1);
+}
+
+TEST_F(FaultLinkTest, AFasterLineDoesNotWaitForTheOneBefore) {
+  set_for_all({.bytes_per_second = 1'000});
+  send(0, 50, kFlow, 96);
+  set_for_all({.bytes_per_second = 100'000});
+  send(100, 1, kFlow, 96);
+  pass_time(1'000'000);
+  ASSERT_EQ(recorder_->sent.size(), 1u);
+  EXPECT_EQ(recorder_->sent.back().psn, 100u);
+  set_for_all({});
+  set_for(kFlow, {.bytes_per_second = 1'000});
+  send(0, 50, kFlow, 96);
+  set_for(kFlow, {.bytes_per_second = 100'000});
+  send(101, 1, kFlow, 96);
+  pass_time(1'000'000);
+  ASSERT_EQ(recorder_->sent.size(), 2u);
+  EXPECT_EQ(recorder_->sent.back().psn, 101u);
+}
+
 TEST_F(FaultLinkTest, AFilterSparesTheOthers) {
   set_for(kFlow, {.drop_ppm = 1'000'000});
   send(0, 10, kFlow);

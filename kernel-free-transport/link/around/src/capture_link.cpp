@@ -107,11 +107,12 @@ std::size_t CaptureLink::send_damaged(wire::TxBatch& batch, Qpn flow, Damage dam
   return inner_->send_damaged(batch, flow, damage);
 }
 
-void CaptureLink::note_lost(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
-                            Qpn flow) noexcept {
+void CaptureLink::note_unsent(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
+                              Qpn flow, Unsent why) noexcept {
   if (!running_.read_relaxed()) return;
   const Recording recording(*this);
-  record_sent(batch, packet, flow, recording.when(), Fate::kLost);
+  const Fate fate = why == Unsent::kLost ? Fate::kLost : Fate::kWithheld;
+  record_sent(batch, packet, flow, recording.when(), fate);
 }
 
 std::size_t CaptureLink::receive(RxSink& sink, std::size_t budget) noexcept {
@@ -141,6 +142,7 @@ void CaptureLink::record_received(const wire::RxDatagram& datagram) noexcept {
   record.source_port = made_up_port(0, datagram.has_grh);
   record.traffic_class = datagram.traffic_class;
   record.hop_limit = datagram.hop_limit;
+  record.flow_label = datagram.flow_label;
   if (datagram.piggybacked_ack) {  // recorded as a packet of its own, in front
     std::array<std::uint8_t, wire::PiggybackedAck::kPacketSize> ack;
     datagram.piggybacked_ack->write_packet(datagram.bytes.data(), ack.data());

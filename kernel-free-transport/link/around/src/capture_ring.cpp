@@ -176,7 +176,7 @@ const CaptureRecord* CaptureReader::front() noexcept {
   using Direction = CaptureRecord::Direction;
   is_broken_ =
       record.kept > wire::kMaxPacket || size_of_record(record.kept) > there ||
-      record.length < record.kept || record.fate > CaptureRecord::Fate::kRuled ||
+      record.length < record.kept || record.fate > CaptureRecord::Fate::kWithheld ||
       (record.direction != Direction::kInbound && record.direction != Direction::kOutbound);
   if (is_broken_) return nullptr;
   return &front_.emplace(record);

@@ -63,7 +63,7 @@ struct FlowState {
   fault::Script script{};
   std::uint32_t created = 0;  // which queue pair it is, and which of its lives
   std::uint32_t lives = 0;
-  TimeNs line_free = 0;
+  SlowLine line{};
   TimeNs not_before = 0;      // new packets wait until then for those that are held back
   std::uint32_t waiting = 0;  // packets that still have to be overtaken
 };
@@ -182,19 +182,32 @@ class FaultLink::Line {
     try {
       FlowState& state = state_of(packet.flow, batch.origin());
       const fault::PacketName name = state.flow.name(batch.origin(), packet.bytes);
-      if (is_held(name)) return inner_.note_lost(batch, packet.before, packet.flow);
+      const auto note_unsent = [&](Link::Unsent why) {
+        inner_.note_unsent(batch, packet.before, packet.flow, why);
+      };
+      if (is_held(name)) return note_unsent(Link::Unsent::kWithheld);
       const fault::Verdict verdict = ask_script(state, name, packet, batch.origin().mtu, now);
       const fault::Fate fate =
           rule != nullptr ? state.flow.judge(rule->settings, name) : fault::Fate{};
-      if (fate.is_lost || verdict.is_lost) {
-        lose(fate.is_lost ? rule : nullptr, name.direction);
-        return inner_.note_lost(batch, packet.before, packet.flow);
+      const bool is_refused = is_refused_by_line(packet, rule, verdict);
+      if (fate.is_lost || verdict.is_lost || is_refused) {
+        lose(fate.is_lost || is_refused ? rule : nullptr, name.direction);
+        return note_unsent(Link::Unsent::kLost);
       }
       carry(packet, rule, state, verdict, fate, name, now);
     } catch (const std::bad_alloc&) {
       lose(rule, Direction::kRequest);
     }
   }
+
+  // A packet that finds no room in front of a line takes no time of the line.
+  bool is_refused_by_line(const Passing& packet, const FaultRule* rule,
+                          const fault::Verdict& verdict) const {
+    const bool has_line =
+        !verdict.lines.empty() || (rule != nullptr && rule->settings.bytes_per_second != 0);
+    return has_line && !has_room_for(packet.bytes.size());
+  }
+  bool has_room_for(std::size_t bytes) const { return held_bytes_ + bytes <= kHeldBytesMax; }
 
   // A packet that a rule holds back does not arrive sooner because its sender repeats it.
   bool is_held(const fault::PacketName& name) const {
@@ -285,12 +298,12 @@ class FaultLink::Line {
     if (rate == 0) return 0;
     const std::size_t sealed = bytes + wire::kIcrcSize;
     if (rule.flow.value() == 0) return lines_.wait_for_all(sealed, rate, now);
-    return SlowLines::wait_for(state.line_free, sealed, rate, now);
+    return state.line.wait_for(sealed, rate, now);
   }
 
   // Returns false if there is no room for the packet.
   bool hold(const Passing& p, TimeNs due, std::uint64_t name = 0, std::uint32_t behind = 0) {
-    if (held_bytes_ + p.bytes.size() > kHeldBytesMax) return false;
+    if (!has_room_for(p.bytes.size())) return false;
     held_.push_back({due,
                      sequence_++,
                      p.flow,

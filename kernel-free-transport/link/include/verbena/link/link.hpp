@@ -55,9 +55,11 @@ class Link {
     return send(batch, flow);
   }
 
-  // Says that an injected fault took this packet of the batch, so that it will not be sent. For a
-  // link that keeps a record.
-  virtual void note_lost(const wire::TxBatch&, const wire::TxBatch::Packet&, Qpn) noexcept {}
+  // Says that this packet of the batch will not be sent, because an injected fault took it, or
+  // because it only repeats a packet that a rule still holds back. For a link that keeps a record.
+  enum class Unsent : std::uint8_t { kLost, kWithheld };
+  virtual void note_unsent(const wire::TxBatch&, const wire::TxBatch::Packet&, Qpn,
+                           Unsent) noexcept {}
 
   // Receives what is there and gives each packet to the sink: at least one packet if there is any,
   // and about `budget` at most (a coalesced buffer is not split). Returns how many packets were

@@ -46,8 +46,8 @@ class CaptureLink final : public Link {
   }
   // The file shows the packets whole, with an ICRC that is wrong.
   std::size_t send_damaged(wire::TxBatch& batch, Qpn flow, Damage damage) noexcept override;
-  void note_lost(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet,
-                 Qpn flow) noexcept override;
+  void note_unsent(const wire::TxBatch& batch, const wire::TxBatch::Packet& packet, Qpn flow,
+                   Unsent why) noexcept override;
   std::size_t receive(RxSink& sink, std::size_t budget) noexcept override;
 
  private:

@@ -33,8 +33,14 @@ namespace verbena::link {
 struct CaptureRecord {
   enum class Direction : std::uint8_t { kInbound = 1, kOutbound = 2 };
   // What an injected fault did to the packet. kRuled: a rule changed it, repeated it or held it
-  // back.
-  enum class Fate : std::uint8_t { kCarried = 0, kLost = 1, kDamaged = 2, kRuled = 3 };
+  // back. kWithheld: it repeats a packet that a rule still holds back.
+  enum class Fate : std::uint8_t {
+    kCarried = 0,
+    kLost = 1,
+    kDamaged = 2,
+    kRuled = 3,
+    kWithheld = 4,
+  };
 
   TimeNs time = 0;  // CLOCK_MONOTONIC
   IpAddress source;

@@ -14,32 +14,41 @@
 
 namespace verbena::link {
 
+// One such line.
+class SlowLine {
+ public:
+  // Returns how long until the line has carried a packet of so many bytes and those before it. A
+  // line whose speed changes is free, whatever the slower one still has to carry.
+  TimeNs wait_for(std::size_t bytes, std::uint64_t bytes_per_second, TimeNs now) noexcept {
+    if (bytes_per_second != bytes_per_second_) free_ = now;
+    bytes_per_second_ = bytes_per_second;
+    free_ = std::max(free_, now) + bytes * 1'000'000'000u / bytes_per_second;
+    return free_ - now;
+  }
+
+ private:
+  TimeNs free_ = 0;
+  std::uint64_t bytes_per_second_ = 0;
+};
+
 class SlowLines {
  public:
-  // Return how long until the line has carried a packet of so many bytes and those before it.
   // wait_for_rule() is about the line of the rule with this id, wait_for_all() about that of all
   // packets without a rule.
   TimeNs wait_for_rule(std::uint64_t rule, std::size_t bytes, std::uint64_t bytes_per_second,
                        TimeNs now) {
     const Guard guard(lock_);
-    return wait_for(of_rules_[rule], bytes, bytes_per_second, now);
+    return of_rules_[rule].wait_for(bytes, bytes_per_second, now);
   }
   TimeNs wait_for_all(std::size_t bytes, std::uint64_t bytes_per_second, TimeNs now) noexcept {
     const Guard guard(lock_);
-    return wait_for(general_, bytes, bytes_per_second, now);
-  }
-
-  // Does the same for a line that is not shared. `free` is when it has carried what was sent.
-  static TimeNs wait_for(TimeNs& free, std::size_t bytes, std::uint64_t bytes_per_second,
-                         TimeNs now) noexcept {
-    free = std::max(free, now) + bytes * 1'000'000'000u / bytes_per_second;
-    return free - now;
+    return general_.wait_for(bytes, bytes_per_second, now);
   }
 
  private:
   Lock lock_;
-  TimeNs general_ = 0;
-  std::unordered_map<std::uint64_t, TimeNs> of_rules_;
+  SlowLine general_;
+  std::unordered_map<std::uint64_t, SlowLine> of_rules_;
 };
 
 }  // namespace verbena::link
