@@ -26,30 +26,6 @@ namespace {
 
 constexpr std::size_t kStack = 512 * 1024;
 
-// The fields of the first version of the kernel's struct sched_attr.
-struct SchedulingAttributes {
-  std::uint32_t size;
-  std::uint32_t policy;
-  std::uint64_t flags;
-  std::int32_t nice;
-  std::uint32_t priority;
-  std::uint64_t runtime;
-  std::uint64_t deadline;
-  std::uint64_t period;
-};
-
-// Asks the scheduler for short slices. The thread runs for microseconds at a time and wants to run
-// at once, also where applications spin on every processor. Since Linux 6.12 a thread may ask for
-// short slices and gets its turn sooner for it; older kernels ignore this.
-void ask_for_short_slices() noexcept {
-  SchedulingAttributes attributes{};
-  attributes.size = sizeof attributes;
-  if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
-  if (attributes.policy != SCHED_OTHER) return;
-  attributes.runtime = times::kSlice;
-  ::syscall(SYS_sched_setattr, 0, &attributes, 0);
-}
-
 // Blocks all signals while a thread is made, because the application's signals are for the
 // application. Uses the system call, because the preload library's functions would leave SIGSEGV
 // and SIGBUS unblocked, and a signal that is sent could reach the new thread before it blocks them
@@ -82,7 +58,6 @@ Progress::Progress(Driven& driven) : driven_(driven), term_(times::kFirstTerm) {
 int Progress::start() noexcept {
   kick_.reset(beyond_streams(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)));
   if (!kick_) return errno;
-  if (const int error = poll_lease_.open(); error != 0) return error;
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setstacksize(&attributes, kStack);
@@ -136,7 +111,6 @@ void Progress::end_blocked_read(std::int32_t armed) noexcept {
 
 void* Progress::run_thread(void* self) {
   ::pthread_setname_np(::pthread_self(), "verbena");
-  ask_for_short_slices();
   // Faults in memory that this thread touches are ours, but signals that are sent are not for this
   // thread. (Where the preload library guards memory, a thread does not inherit that its creator
   // blocks these two.)
@@ -194,9 +168,7 @@ bool Progress::application_drives(TimeNs now) const noexcept {
 }
 
 // Returns whether the application has polled since the last sleep began.
-bool Progress::has_polled() const noexcept {
-  return !have_polls_ended_ && sleep_.polls() != polls_before_wait_;
-}
+bool Progress::has_polled() const noexcept { return sleep_.polls() != polls_before_wait_; }
 
 bool Progress::has_just_polled(TimeNs now) const noexcept {
   return now < sleep_.last_poll() + times::kLease;
@@ -279,7 +251,6 @@ void Progress::set_slack(bool wide) noexcept {
 void Progress::wait(Rest how) noexcept {
   const bool parked = how != Rest::kWatching && how != Rest::kRelieved;
   const bool has_term = how == Rest::kParked || how == Rest::kStandingBy;
-  const bool is_kept = how == Rest::kParked && term_ == times::kTerm && !control_is_busy_;
   set_slack(has_term && term_ == times::kTerm);
   polls_before_wait_ = sleep_.polls();
   TimeNs until = driven_.next_deadline();
@@ -298,30 +269,23 @@ void Progress::wait(Rest how) noexcept {
   if (how == Rest::kWatching && !watches) length = 0;
   // The thread that drives handles the deadlines then.
   if (parked) length = has_term ? term_ : times::kYieldTime;
-  if (is_kept) {
-    length = times::kKeptTerm;
-    poll_lease_.begin(now);
-  }
   if (last_threads::is_first_gone()) length = std::min(length, times::kLastThreadsLook);
   const timespec timeout{static_cast<time_t>(length / 1'000'000'000u),
                          static_cast<long>(length % 1'000'000'000u)};
   const bool receives = how == Rest::kWatching;
-  pollfd fds[7] = {{kick_.get(), POLLIN, 0},
+  pollfd fds[6] = {{kick_.get(), POLLIN, 0},
                    {control_is_busy_ ? -1 : driven_.control_fd(), POLLIN, 0},
                    {receives ? driven_.receive_fd() : -1, POLLIN, 0},
                    {receives || how == Rest::kParked ? driven_.wake_fd() : -1, POLLIN, 0},
-                   {is_kept ? poll_lease_.fd() : -1, POLLIN, 0},
                    {receives ? driven_.further_fd() : -1, POLLIN, 0},
                    {driven_.descriptor_watch_fd(), 0, 0}};
   const int ready = ::ppoll(fds, std::size(fds), length == kNever ? nullptr : &timeout, nullptr);
   sleep_.awake();
-  poll_lease_.end();
   was_nudged_ = false;
-  have_polls_ended_ = is_kept && fds[4].revents != 0;
   if (watches) driven_.end_wait();
   control_is_busy_ = false;
   if (stopping_.read() || ready <= 0) return;
-  if ((fds[0].revents & POLLNVAL) != 0 || fds[6].revents != 0) {
+  if ((fds[0].revents & POLLNVAL) != 0 || fds[5].revents != 0) {
     return driven_.on_descriptors_closed();
   }
   if (fds[0].revents != 0) {

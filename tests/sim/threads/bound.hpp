@@ -10,11 +10,11 @@
 //               The message finds its thread asleep or without its processor (one turn). That
 //               thread finds the receive lock held by a thread that has no processor (a second
 //               turn), and sleeps on the lock (a third).
-//   unattended = lease + 3 * (term + slack) + yield + 8 turns + work
-//               The application has just stopped polling. The progress thread sleeps until the poll
-//               lease's timer, or for a term, and for one more if a poll came within the first. A
-//               blocked reader within the first term lets it stand by for a second one. Another
-//               thread held the receive lock when it looked. Each sleep ends with a turn.
+//   unattended = 3 * (term + slack) + yield + 8 turns + work
+//               The application has just stopped polling. The progress thread sleeps for a term,
+//               and for one more if a poll came within the first. A blocked reader within the first
+//               term lets it stand by for a second one. Another thread held the receive lock when
+//               it looked. Each sleep ends with a turn.
 #pragma once
 
 #include "machine.hpp"
@@ -37,7 +37,7 @@ inline TimeNs longest_attended(TimeNs turn) { return 3 * turn + kWork; }
 // No thread of the application waits for the message.
 inline TimeNs longest_unattended(TimeNs turn) {
   using namespace provider::times;
-  return kPollsEnd + 3 * (kTerm + kWideSlack) + kYieldTime + 8 * turn + kWork;
+  return 3 * (kTerm + kWideSlack) + kYieldTime + 8 * turn + kWork;
 }
 
 }  // namespace verbena::threads

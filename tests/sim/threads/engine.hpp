@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A model of an engine, and of how its callers use provider/progress: they poll, post, block in an
 // event, or are the progress thread. The queues of packets, the receive lock and the deadline are a
-// few lines each. Progress, SleepState, PollLease, PollYield, Posting and both spins are the
+// few lines each. Progress, SleepState, PollYield, Posting and both spins are the
 // product's own, and are called in the order in which the Engine of provider/ calls them.
 #pragma once
 

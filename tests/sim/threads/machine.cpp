@@ -314,19 +314,6 @@ bool Machine::take_one_from(int fd) {
   return true;
 }
 
-void Machine::set_timer(int fd, TimeNs after) {
-  Descriptor& d = at_fd(fd);
-  d.count = 0;
-  const std::uint64_t timer = ++d.timer;
-  if (after == 0 || !options_.has_timers) return;
-  at(now_ + after, [this, fd, timer] {
-    Descriptor& ended = at_fd(fd);
-    if (ended.timer != timer) return;
-    ended.count = 1;
-    notify(fd);
-  });
-}
-
 void Machine::set_readable(int fd, bool readable) {
   at_fd(fd).count = readable ? 1 : 0;
   if (readable) notify(fd);

@@ -35,8 +35,7 @@ struct MachineOptions {
   bool steals = true;            // an idle processor takes threads that wait at another one
   // What a test takes away (false) to see that the judge notices.
   bool has_fences = true;
-  bool has_kicks = true;   // writes to counters arrive
-  bool has_timers = true;  // timers of descriptors expire
+  bool has_kicks = true;  // writes to counters arrive
 };
 
 // A store that only its own thread sees so far.
@@ -111,14 +110,13 @@ class Machine {
   void call(TimeNs cost);
 
   // --- descriptors ---
-  enum class Kind : std::uint8_t { kCounter, kTimer, kLevel };
+  enum class Kind : std::uint8_t { kCounter, kLevel };
   int open(Kind kind);
   bool is_own(int fd) const;
   void close(int) {}
   void add_to(int fd, std::uint64_t count);
   std::uint64_t take_all_from(int fd);
   bool take_one_from(int fd);
-  void set_timer(int fd, TimeNs after);
   void set_readable(int fd, bool readable);
   // Adds an edge, and makes the descriptor readable.
   void wake(int fd);
@@ -152,7 +150,6 @@ class Machine {
     Kind kind = Kind::kLevel;
     std::uint64_t count = 0;
     std::uint64_t edges = 0;
-    std::uint64_t timer = 0;  // number of its setting
   };
 
   Descriptor& at_fd(int fd);

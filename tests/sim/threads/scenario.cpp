@@ -75,7 +75,6 @@ MachineOptions Scenario::choose_machine(const RunOptions& options) {
   m.steals = !dice_.one_in(3);
   m.has_fences = options.has_fences;
   m.has_kicks = options.has_kicks;
-  m.has_timers = options.has_timers;
   return m;
 }
 

@@ -13,7 +13,6 @@ struct RunOptions {
   // What is taken away if false (MachineOptions).
   bool has_fences = true;
   bool has_kicks = true;
-  bool has_timers = true;
 };
 
 struct RunReport {

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -124,15 +123,6 @@ int __wrap_close(int fd) {
 
 int __wrap_eventfd(unsigned, int) { return Machine::here()->open(Machine::Kind::kCounter); }
 
-int __wrap_timerfd_create(int, int) { return Machine::here()->open(Machine::Kind::kTimer); }
-
-int __wrap_timerfd_settime(int fd, int, const itimerspec* after, itimerspec*) {
-  Machine& machine = *Machine::here();
-  machine.call(400);
-  machine.set_timer(fd, from(after->it_value));
-  return 0;
-}
-
 int __wrap_clock_gettime(clockid_t id, timespec* time) {
   Machine* machine = Machine::here();
   if (machine == nullptr) return __real_clock_gettime(id, time);
@@ -154,7 +144,7 @@ int __wrap_prctl(int option, ...) {
   return 0;
 }
 
-// System calls about the scheduler fail, as on an old kernel.
+// A thread that is made need not block signals, which this machine does not have.
 long __wrap_syscall(long, ...) {
   errno = ENOSYS;
   return -1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// sim_threads [--seeds N] [--seed FIRST] [--trace] [--without fences|kicks|timers]: plays seeds one
+// sim_threads [--seeds N] [--seed FIRST] [--trace] [--without fences|kicks]: plays seeds one
 // after the other, stops at the first that fails and prints how to repeat it. --trace shows what
 // the applications do, and which messages waited for long. --without takes away something that the
 // product's code relies on, and turns the outcome around: it is a failure if no seed fails.
@@ -41,8 +41,7 @@ bool parse(int argc, char** argv, Arguments& a) {
   if (a.without == nullptr) return true;
   a.options.has_fences = std::strcmp(a.without, "fences") != 0;
   a.options.has_kicks = std::strcmp(a.without, "kicks") != 0;
-  a.options.has_timers = std::strcmp(a.without, "timers") != 0;
-  return !a.options.has_fences || !a.options.has_kicks || !a.options.has_timers;
+  return !a.options.has_fences || !a.options.has_kicks;
 }
 
 // Leaves the failed run's threads and memory as they are.
@@ -57,7 +56,7 @@ int main(int argc, char** argv) {
   Arguments a;
   if (!parse(argc, argv, a)) {
     std::fprintf(stderr,
-                 "usage: %s [--seeds N] [--seed FIRST] [--trace] [--without fences|kicks|timers]\n",
+                 "usage: %s [--seeds N] [--seed FIRST] [--trace] [--without fences|kicks]\n",
                  argv[0]);
     return 2;
   }

@@ -21,12 +21,10 @@
 //   Relieved | handles deadlines, daemon      | Watching once no reader is blocked any more
 //   StandBy  | handles both, for a term       | Relieved if no read has blocked meanwhile
 //
-// Terms grow from kFirstTerm to kTerm. From then on the polls themselves keep the thread asleep, by
-// putting off a timer every few milliseconds (poll_lease.hpp). Whether to park is learned
-// (base/adaptive_spin.hpp): parking was wrong if a packet was waiting at the end of the lease and
-// the application had not waited for it by polling. Peers on this host whose own applications poll
-// nudge a parked thread when what they wrote is not read (peer_link.hpp). The thread of an idle
-// engine is never woken.
+// Terms grow from kFirstTerm to kTerm. Whether to park is learned (base/adaptive_spin.hpp): parking
+// was wrong if a packet was waiting at the end of the lease and the application had not waited for
+// it by polling. Peers on this host whose own applications poll nudge a parked thread when what
+// they wrote is not read (peer_link.hpp). The thread of an idle engine is never woken.
 //
 // An application's thread that blocks for a completion event drives the engine meanwhile
 // (blocked_reader.hpp), so that a packet wakes one thread instead of two.
@@ -52,7 +50,6 @@
 #include "verbena/base/lock.hpp"
 #include "verbena/base/types.hpp"
 #include "verbena/control/unique_fd.hpp"
-#include "verbena/progress/poll_lease.hpp"
 #include "verbena/progress/sleep_state.hpp"
 #include "verbena/progress/times.hpp"
 
@@ -114,17 +111,11 @@ class Progress final {
   void leave_behind() noexcept;
 
   // Called in a forked child, where the thread does not exist.
-  void abandon() noexcept {
-    running_ = false;
-    poll_lease_.end();
-  }
+  void abandon() noexcept { running_ = false; }
 
   // The application has polled, at `now` if it has read the clock.
   void note_poll() noexcept { sleep_.note_poll(); }
-  void note_poll(TimeNs now) noexcept {
-    sleep_.note_poll(now);
-    poll_lease_.note_poll(now);
-  }
+  void note_poll(TimeNs now) noexcept { sleep_.note_poll(now); }
   // The last poll has found something.
   void note_found() noexcept { sleep_.note_found(); }
   // A post has begun or ended to send; it receives afterwards.
@@ -180,7 +171,6 @@ class Progress final {
   Driven& driven_;
   SleepState sleep_;
   control::UniqueFd kick_;
-  PollLease poll_lease_;
   Published<bool> stopping_{false};
   Published<bool> is_cut_off_{false};
   pthread_t thread_{};
@@ -193,7 +183,6 @@ class Progress final {
   bool stands_by_ = false;
   bool is_parked_ = false;
   bool was_nudged_ = false;
-  bool have_polls_ended_ = false;  // the poll lease's timer has fired
   bool slack_is_wide_ = false;
   bool control_is_busy_ = false;
 };

@@ -17,11 +17,8 @@
 //   100 us  | the progress thread       | the lease on driving that a poll gives
 //   100 us  | the progress thread       | another thread drives: looks again
 //   120 us  | a blocked reader          | slept shorter than this: a spin would have succeeded
-//   1 ms    | the progress thread       | the longest term while it looks by itself
-//   2 ms    | a poll                    | puts off the poll lease's timer
-//   4 ms    | the progress thread       | the poll lease's timer: the polls have ended
+//   1 ms    | the progress thread       | the longest term
 //   4 ms    | a blocked reader          | on a single processor: the first spin in a row
-//   100 ms  | the progress thread       | looks in any case while polls keep it asleep
 //   200 ms  | the progress thread       | looks whether the program's threads have all ended
 //   1 s     | a UC queue pair           | sends little: the ring that was asked for may come
 #pragma once
@@ -59,13 +56,9 @@ inline constexpr TimeNs kThreadSpinOfSleeper = 3 * kThreadSpin;
 inline constexpr TimeNs kLease = 100 * kUs;
 inline constexpr TimeNs kFirstTerm = 50 * kUs;
 inline constexpr TimeNs kTerm = 1 * kMs;
-inline constexpr TimeNs kKeptTerm = 100 * kMs;
 // Once the first thread has ended.
 inline constexpr TimeNs kLastThreadsLook = 200 * kMs;
 inline constexpr TimeNs kYieldTime = 100 * kUs;
-inline constexpr TimeNs kPollsEnd = 4 * kMs;
-inline constexpr TimeNs kPollRenewal = kPollsEnd / 2;
-inline constexpr TimeNs kSlice = 100 * kUs;  // of the processor, as asked of the scheduler
 // How late a timer may be: in a long term, and otherwise.
 inline constexpr TimeNs kWideSlack = 4 * kMs;
 inline constexpr TimeNs kNarrowSlack = 50 * kUs;
@@ -97,11 +90,8 @@ static_assert(kReaderSpin < kReaderSpinOfSleeper && kPollYield < kReaderSpinOfSl
 // Posts that follow each other are recognised before a pause would end them, and hold the lease by
 // receiving.
 static_assert(kPostGrain < kPostingLong && kPostingLong < kPostPause && kPostPause < kLease);
-// A parked thread first looks within the lease, then after it. Terms grow until the timer that
-// polls put off takes over, which fires long before the thread would look by itself.
+// A parked thread first looks within the lease, then after it.
 static_assert(kFirstTerm < kLease && kLease < kTerm);
-static_assert(kTerm < kPollRenewal && kPollRenewal < kPollsEnd && kPollsEnd < kKeptTerm);
-// No timer may be later than the timer of the polls.
-static_assert(kNarrowSlack <= kFirstTerm && kWideSlack <= kPollsEnd);
+static_assert(kNarrowSlack <= kFirstTerm);
 
 }  // namespace verbena::provider::times
