@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "journal_json.hpp"
 
@@ -51,27 +53,39 @@ void FaultChanges::on_request(Session& session, const Incoming& in) {
                 });
 }
 
+// Carries a change out on copies of the tables, so that a refused one changes nothing.
 void FaultChanges::apply(Session& session, std::uint32_t sequence,
                          const control::ChangeFault& change) {
   const std::uint64_t fresh = seed_of_new_ones();
   const std::uint32_t ticket = clients_.next_ticket();
   fabric::Seeds seeds;
-  std::optional<control::Error> refused = change_rules(change, fresh, seeds);
-  if (refused && !change.rules.empty()) return session.refuse(sequence, *refused);
+  fabric::RuleTable rules = fabric_.rules();
+  if (const auto refused = change_rules(rules, change, fresh, seeds)) {
+    return session.refuse(sequence, *refused);
+  }
   const bool is_of_rules_alone =
       !change.rules.empty() && (change.named & ~std::uint32_t{control::kFaultSeed}) == 0;
   const bool changes_faults = !is_of_rules_alone && (change.clear || change.named != 0);
+  std::vector<std::pair<fabric::Port*, fabric::FaultTable>> tables;
+  std::optional<control::Error> nothing_there;  // on a device; others may have what is changed
   for (const auto& port : fabric_.ports()) {
     if (!change.device.empty() && port->info().name != change.device) continue;
     if (!changes_faults) continue;
-    const auto changed = port->faults().change(change, fresh);
+    fabric::FaultTable table = port->faults();
+    const auto changed = table.change(change, fresh);
+    if (!changed && changed.error().code != ENOENT) {
+      return session.refuse(sequence, changed.error());
+    }
     if (!changed) {
-      refused = changed.error();
+      nothing_there = changed.error();
       continue;
     }
     seeds.insert(changed->begin(), changed->end());
+    tables.emplace_back(port.get(), std::move(table));
   }
-  if (refused && seeds.empty()) return session.refuse(sequence, *refused);
+  if (nothing_there && seeds.empty()) return session.refuse(sequence, *nothing_there);
+  fabric_.rules() = std::move(rules);
+  for (auto& [port, table] : tables) port->faults() = std::move(table);
   control::FaultChanged answer;
   answer.has_seed = seeds.size() == 1;
   if (answer.has_seed) answer.seed = *seeds.begin();
@@ -98,10 +112,10 @@ void FaultChanges::apply(Session& session, std::uint32_t sequence,
 
 // Adds rules, removes them, or gives them another seed if the change is about all faults. Returns
 // what is wrong, if anything is.
-std::optional<control::Error> FaultChanges::change_rules(const control::ChangeFault& change,
+std::optional<control::Error> FaultChanges::change_rules(fabric::RuleTable& rules,
+                                                         const control::ChangeFault& change,
                                                          std::uint64_t fresh_seed,
-                                                         fabric::Seeds& seeds) {
-  fabric::RuleTable& rules = fabric_.rules();
+                                                         fabric::Seeds& seeds) const {
   if (change.clear && !change.rules.empty()) {
     const auto removed = rules.remove(change.rules);
     return removed ? std::nullopt : std::optional(removed.error());

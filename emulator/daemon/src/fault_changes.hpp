@@ -38,8 +38,9 @@ class FaultChanges {
 
  private:
   void apply(Session& session, std::uint32_t sequence, const control::ChangeFault& change);
-  std::optional<control::Error> change_rules(const control::ChangeFault& change,
-                                             std::uint64_t fresh_seed, fabric::Seeds& seeds);
+  std::optional<control::Error> change_rules(fabric::RuleTable& rules,
+                                             const control::ChangeFault& change,
+                                             std::uint64_t fresh_seed, fabric::Seeds& seeds) const;
   std::uint64_t seed_of_new_ones() const;
 
   fabric::Fabric& fabric_;

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <string>
 
+#include "verbena/base/check.hpp"
 #include "verbena/base/types.hpp"
 
 namespace verbena::fabric {
@@ -62,17 +63,23 @@ FaultTable::Fault* FaultTable::find(std::uint32_t qpn) {
   return found == faults_.end() ? nullptr : &*found;
 }
 
-Outcome<FaultTable::Fault*> FaultTable::find_or_add(std::uint32_t qpn, std::uint64_t seed) {
-  if (Fault* known = find(qpn)) return known;
+bool FaultTable::has_room_for(const std::vector<std::uint32_t>& aims) const {
+  const auto in_use =
+      std::ranges::count_if(faults_, [](const Fault& fault) { return !fault.ended; });
+  const auto further =
+      std::ranges::count_if(aims, [this](std::uint32_t qpn) { return find(qpn) == nullptr; });
+  return in_use + further <= std::ptrdiff_t{control::kFaultsMost};
+}
+
+// There must be room.
+FaultTable::Fault& FaultTable::find_or_add(std::uint32_t qpn, std::uint64_t seed) {
+  if (Fault* known = find(qpn)) return *known;
   if (faults_.size() == control::kFaultsMost)
     std::erase_if(faults_, [](const Fault& fault) { return fault.ended; });
   std::array<bool, control::kFaultsMost> taken{};
   for (const Fault& fault : faults_) taken[fault.spec.place] = true;
   const auto* free = std::ranges::find(taken, false);
-  if (free == taken.end()) {
-    return control::fail(ENOSPC, "a device may have " + std::to_string(control::kFaultsMost) +
-                                     " faults at a time; take some away: verbena fault --clear");
-  }
+  VERBENA_CHECK(free != taken.end());
   FaultSpec spec;
   spec.qpn = qpn;
   spec.place = static_cast<std::uint32_t>(free - taken.begin());
@@ -80,7 +87,7 @@ Outcome<FaultTable::Fault*> FaultTable::find_or_add(std::uint32_t qpn, std::uint
   spec.seed = seed;
   const Fault* general = find(FaultSpec::kEveryQp);
   if (is_of_one_qp(spec) && general != nullptr) spec.seed = general->spec.seed;
-  return &faults_.emplace_back(Fault{spec});
+  return faults_.emplace_back(Fault{spec});
 }
 
 Outcome<Seeds> FaultTable::change(const ChangeFault& change, std::uint64_t fresh_seed) {
@@ -95,13 +102,16 @@ Outcome<Seeds> FaultTable::change(const ChangeFault& change, std::uint64_t fresh
     return Seeds{};
   }
   const bool only_seed = change.named == control::kFaultSeed;
+  if (!only_seed && !has_room_for(aims)) {
+    return control::fail(ENOSPC, "a device may have " + std::to_string(control::kFaultsMost) +
+                                     " faults at a time; take some away: verbena fault --clear");
+  }
   for (const std::uint32_t qpn : aims) {
     if (only_seed && find(qpn) == nullptr) continue;
-    const auto fault = find_or_add(qpn, fresh_seed);
-    if (!fault) return Failure<control::Error>{fault.error()};
-    (*fault)->named |= change.named & ~std::uint32_t{control::kFaultSeed};
-    copy_named((*fault)->spec.values, change.values, change.named);
-    if ((change.named & control::kFaultSeed) != 0) (*fault)->spec.seed = change.seed;
+    Fault& fault = find_or_add(qpn, fresh_seed);
+    fault.named |= change.named & ~std::uint32_t{control::kFaultSeed};
+    copy_named(fault.spec.values, change.values, change.named);
+    if ((change.named & control::kFaultSeed) != 0) fault.spec.seed = change.seed;
   }
   forget_what_does_nothing();
   Seeds seeds;

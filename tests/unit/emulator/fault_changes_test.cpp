@@ -121,6 +121,25 @@ TEST_F(FaultChangesTest, WhatCannotBeIsRefusedAndNobodyIsTold) {
   EXPECT_EQ(changes_, 0);
 }
 
+TEST_F(FaultChangesTest, OneDeviceWithoutRoomRefusesTheChangeForAll) {
+  const Client asker = connect();
+  const Client context = connect_context("a");
+  ChangeFault of_one = loss_at("b");
+  for (std::uint32_t i = 0; i < control::kFaultsMost; ++i) {
+    of_one.qpn = Qpn::from(3, i + 1).value();
+    ASSERT_TRUE(fabric_->find("b")->faults().change(of_one, 1).ok());
+  }
+  ChangeFault change = loss_at("");
+  change.rules = {"drop percent=10"};
+  ask(asker, change, 7);
+  EXPECT_EQ(refusal(asker, 7), ENOSPC);
+  EXPECT_TRUE(fabric_->find("a")->faults().all().empty());
+  EXPECT_EQ(fabric_->find("b")->faults().all().size(), control::kFaultsMost);
+  EXPECT_TRUE(fabric_->rules().all().empty());
+  EXPECT_TRUE(hears_nothing(context));
+  EXPECT_EQ(changes_, 0);
+}
+
 TEST_F(FaultChangesTest, OfOneQueuePairItsDeviceIsChangedIfThereIsSuchAQueuePair) {
   const Client asker = connect();
   const Client context = connect_context("b");

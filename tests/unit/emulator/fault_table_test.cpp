@@ -142,6 +142,19 @@ TEST_F(FaultTableTest, HasNoMorePlacesThanAPage) {
   EXPECT_EQ(table_.all().size(), 1u) << "who has ended makes room";
 }
 
+TEST_F(FaultTableTest, ARefusedChangeChangesNothing) {
+  for (std::uint32_t i = 0; i + 1 < control::kFaultsMost; ++i) {
+    set(change(control::kFaultLoss, {.loss_ppm = 5}, kQp + i));
+  }
+  ChangeFault both = change(control::kFaultLoss, {.loss_ppm = 6});
+  both.cm = true;
+  const auto refused = table_.change(both, kFresh);
+  ASSERT_FALSE(refused.ok()) << "one place is left, for two faults";
+  EXPECT_EQ(refused.error().code, ENOSPC);
+  EXPECT_EQ(in_force(0), std::nullopt);
+  EXPECT_EQ(table_.all().size(), control::kFaultsMost - 1);
+}
+
 TEST_F(FaultTableTest, WhatWasCountedStays) {
   auto page = std::make_unique<control::StatsPage>();
   set(change(control::kFaultLoss, {.loss_ppm = 5}, kQp));

@@ -30,8 +30,9 @@ class FaultTable {
     FaultTotals retired{};    // counts of contexts that are gone
   };
 
-  // Changes faults. New ones get `fresh_seed` if the change names no seed. Returns the seeds of the
-  // changed faults that are left.
+  // Changes faults, all or none. New ones get `fresh_seed` if the change names no seed. Returns the
+  // seeds of the changed faults that are left. Fails with ENOENT if the change is only a seed, and
+  // no fault is there that it could be for.
   control::Outcome<Seeds> change(const control::ChangeFault& change, std::uint64_t fresh_seed);
 
   // Returns the faults that contexts, and the daemon's own QP1, must apply now.
@@ -47,7 +48,8 @@ class FaultTable {
  private:
   Fault* find(std::uint32_t qpn);
   const Fault* find(std::uint32_t qpn) const { return const_cast<FaultTable*>(this)->find(qpn); }
-  control::Outcome<Fault*> find_or_add(std::uint32_t qpn, std::uint64_t seed);
+  bool has_room_for(const std::vector<std::uint32_t>& aims) const;
+  Fault& find_or_add(std::uint32_t qpn, std::uint64_t seed);
   void forget_what_does_nothing();
 
   std::vector<Fault> faults_;
