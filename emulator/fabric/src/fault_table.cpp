@@ -39,14 +39,6 @@ bool is_of_one_qp(const FaultSpec& spec) {
   return spec.qpn != FaultSpec::kEveryQp && spec.qpn != FaultSpec::kCm;
 }
 
-std::vector<std::uint32_t> aims_of(const ChangeFault& change) {
-  if (change.qpn != 0) return {change.qpn};
-  std::vector<std::uint32_t> aims;
-  if (change.data) aims.push_back(FaultSpec::kEveryQp);
-  if (change.cm) aims.push_back(FaultSpec::kCm);
-  return aims;
-}
-
 }  // namespace
 
 void add_counted(const control::StatsPage& page, const FaultSpec& spec, FaultTotals& totals) {
@@ -61,6 +53,19 @@ FaultTable::Fault* FaultTable::find(std::uint32_t qpn) {
   const auto found = std::ranges::find_if(
       faults_, [qpn](const Fault& fault) { return fault.spec.qpn == qpn && !fault.ended; });
   return found == faults_.end() ? nullptr : &*found;
+}
+
+// A seed alone is for what is there, so also for the faults of single queue pairs.
+std::vector<std::uint32_t> FaultTable::aims_of(const ChangeFault& change) const {
+  if (change.qpn != 0) return {change.qpn};
+  std::vector<std::uint32_t> aims;
+  if (change.data) aims.push_back(FaultSpec::kEveryQp);
+  if (change.cm) aims.push_back(FaultSpec::kCm);
+  if (!change.data || change.clear || change.named != control::kFaultSeed) return aims;
+  for (const Fault& fault : faults_) {
+    if (is_of_one_qp(fault.spec) && !fault.ended) aims.push_back(fault.spec.qpn);
+  }
+  return aims;
 }
 
 bool FaultTable::has_room_for(const std::vector<std::uint32_t>& aims) const {

@@ -130,6 +130,27 @@ TEST_F(FaultTableTest, ASeedAloneIsForWhatIsSet) {
   EXPECT_EQ(in_force(0)->seed, 0u);
 }
 
+TEST_F(FaultTableTest, ASeedAloneIsForSingleQueuePairsAsWell) {
+  set(change(control::kFaultLoss, {.loss_ppm = 5}, kQp));
+  ChangeFault seed = change(control::kFaultSeed, {});
+  seed.cm = true;
+  seed.seed = 9;
+  EXPECT_EQ(set(seed), 9u);
+  EXPECT_EQ(in_force(kQp)->seed, 9u);
+  set(change(control::kFaultLoss, {.loss_ppm = 5}));
+  seed.seed = 10;
+  EXPECT_EQ(set(seed), 10u);
+  EXPECT_EQ(in_force(kQp)->seed, 10u);
+  EXPECT_EQ(in_force(0)->seed, 10u);
+  seed.data = false;
+  EXPECT_FALSE(table_.change(seed, kFresh).ok()) << "--cm leaves the queue pairs of programs alone";
+  table_.end_queue_pairs_of(3);
+  seed.data = true;
+  seed.seed = 11;
+  EXPECT_EQ(set(seed), 11u);
+  EXPECT_EQ(table_.all()[0].spec.seed, 10u) << "what has ended keeps the seed that it had";
+}
+
 TEST_F(FaultTableTest, HasNoMorePlacesThanAPage) {
   for (std::uint32_t i = 0; i < control::kFaultsMost; ++i) {
     set(change(control::kFaultLoss, {.loss_ppm = 5}, kQp + i));

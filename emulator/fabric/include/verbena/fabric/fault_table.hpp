@@ -48,6 +48,7 @@ class FaultTable {
  private:
   Fault* find(std::uint32_t qpn);
   const Fault* find(std::uint32_t qpn) const { return const_cast<FaultTable*>(this)->find(qpn); }
+  std::vector<std::uint32_t> aims_of(const control::ChangeFault& change) const;
   bool has_room_for(const std::vector<std::uint32_t>& aims) const;
   Fault& find_or_add(std::uint32_t qpn, std::uint64_t seed);
   void forget_what_does_nothing();
