@@ -46,34 +46,44 @@ bool is_broadcast_of_loopback(const IpAddress& address) {
   return address == IpAddress::v4(0x7f000000) || address == IpAddress::v4(0x7fffffff);
 }
 
+Failure<control::Error> too_few(const settings::FabricRange& range, bool counts_up,
+                                std::size_t there, std::size_t wanted) {
+  const std::string have = std::to_string(there) + " usable address(es)";
+  const std::string devices = std::to_string(wanted) + " device(s)";
+  if (!counts_up) {
+    return fail(EADDRNOTAVAIL, "this host has " + have + " in fabric " + range.to_string() +
+                                   " for " + devices + "; `ip address` lists what there is");
+  }
+  return fail(EADDRNOTAVAIL,
+              "fabric " + range.to_string() + " has " + have +
+                  (range.has_host_part() ? " from " + range.address.to_string() + " on" : "") +
+                  " for " + devices + "; take a larger subnet, or an earlier address");
+}
+
 // Returns `count` addresses for the InfiniBand ports, in the order of their LIDs.
 Outcome<std::vector<IpAddress>> fabric_addresses(const settings::FabricRange& range,
                                                  const Host& host, std::size_t count) {
   const control::Subnet subnet = range.subnet();
   std::vector<IpAddress> list;
-  if (range.has_host_part() || is_in_loopback_net(range.address)) {
+  const bool counts_up = range.has_host_part() || is_in_loopback_net(range.address);
+  if (counts_up) {
     const auto first = range.has_host_part() ? control::lid_of(subnet, range.address)
                                              : std::optional<std::uint16_t>(std::uint16_t{1});
     for (std::size_t i = 0; first && i < count; ++i) {
       const std::size_t lid = *first + i;
       const IpAddress address = control::address_of_lid(subnet, static_cast<std::uint16_t>(lid));
-      if (lid > 0xbfff || !subnet.contains(address)) break;
+      if (control::lid_of(subnet, address) != lid) break;
       list.push_back(address);
     }
   } else {
     for (const Interface& i : host.interfaces) {
-      if (subnet.contains(i.address)) list.push_back(i.address);
+      if (control::lid_of(subnet, i.address)) list.push_back(i.address);
     }
     std::sort(list.begin(), list.end(),
               [](const IpAddress& a, const IpAddress& b) { return a.bytes < b.bytes; });
     list.resize(std::min(list.size(), count));
   }
-  if (list.size() < count) {
-    return fail(EADDRNOTAVAIL, "this host has " + std::to_string(list.size()) +
-                                   " usable address(es) in fabric " + range.to_string() + " for " +
-                                   std::to_string(count) +
-                                   " device(s); `ip address` lists what there is");
-  }
+  if (list.size() < count) return too_few(range, counts_up, list.size(), count);
   return list;
 }
 
@@ -110,7 +120,7 @@ void make_infiniband(DeviceInfo& d, const settings::FabricRange& range) {
   // On the loopback interface the whole fabric is this emulator's, unless the user asked for a part
   // of it only.
   d.has_foreign_peers = !is_in_loopback_net(range.address) || range.has_host_part();
-  d.lid = control::lid_of(subnet, d.address).value_or(0);
+  d.lid = control::lid_of(subnet, d.address).value();
   // The whole fabric has one, on any number of hosts: its first address. It need not exist, because
   // no subnet manager is asked.
   d.sm_lid = kSubnetManagerLid;

@@ -194,6 +194,31 @@ TEST(Plan, AFabricOfManyHostsTakesThisHostsAddresses) {
   EXPECT_EQ(planned(wishes)[0].lid, 9);
 }
 
+TEST(Plan, APortHasALid) {
+  settings::Settings wishes;
+  wishes.fabric = *settings::parse_fabric("127.201.13.254/24");
+  wishes.devices = {"a", "b"};
+  EXPECT_EQ(planned(wishes)[1].lid, 255);
+  wishes.devices = {"a", "b", "c"};
+  EXPECT_NE(refusal(wishes).find("fabric 127.201.13.254/24 has 2 usable address(es) from "
+                                 "127.201.13.254 on for 3 device(s)"),
+            std::string::npos)
+      << refusal(wishes);
+  wishes.fabric = *settings::parse_fabric("127.201.13.4/30");
+  wishes.devices = {"a", "b", "c", "d", "e"};
+  EXPECT_NE(refusal(wishes).find("fabric 127.201.13.4/30 has 3 usable"), std::string::npos)
+      << refusal(wishes);
+  wishes.devices.pop_back();
+  EXPECT_NE(refusal(wishes).find("has 3 usable"), std::string::npos) << refusal(wishes);
+  Host far = host();
+  far.interfaces = {on_eth0("10.1.192.1"), on_eth0("10.1.191.255")};
+  wishes.fabric = *settings::parse_fabric("10.1.0.0/16");
+  wishes.devices = {"a", "b"};
+  EXPECT_FALSE(plan_devices(wishes, far).ok()) << "0xc001 is no LID of one port";
+  wishes.devices = {"a"};
+  EXPECT_EQ(plan_devices(wishes, far)->front().lid, 0xbfff);
+}
+
 TEST(Plan, WhatCannotBeIsSaid) {
   settings::Settings wishes;
   wishes.roce = {ip("192.0.2.1")};
