@@ -154,11 +154,15 @@ Outcome<FabricRange> parse_fabric(std::string_view text) {
   if (digits.empty() || parsed.ec != std::errc{} || parsed.ptr != digits.data() + digits.size()) {
     return wrong();
   }
-  const unsigned most = address->is_v4() ? 32 : 128;
-  if (length > most - 2 || length < most - 16) {
-    return fail(EINVAL, "fabric " + quoted(text) + " must have a prefix length from " +
-                            std::to_string(most - 16) + " to " + std::to_string(most - 2) +
-                            ": the host part of an address is its 16-bit LID");
+  if (!address->is_v4()) {
+    return fail(EINVAL, "fabric " + quoted(text) +
+                            " is of IPv6; InfiniBand ports have IPv4 addresses, and --roce makes "
+                            "devices at IPv6 addresses");
+  }
+  if (length > 30 || length < 16) {
+    return fail(EINVAL, "fabric " + quoted(text) +
+                            " must have a prefix length from 16 to 30: the host part of an address "
+                            "is its 16-bit LID");
   }
   return FabricRange{*address, static_cast<std::uint8_t>(length)};
 }

@@ -67,11 +67,13 @@ TEST(Settings, Fabrics) {
   EXPECT_FALSE(parse_fabric("10.1.0.0/24")->has_host_part());
   EXPECT_TRUE(parse_fabric("10.1.0.7/24")->has_host_part());
   EXPECT_EQ(parse_fabric("10.1.0.7/24")->subnet().base, *IpAddress::parse("10.1.0.0"));
-  EXPECT_TRUE(parse_fabric("fd00::/112").ok());
   for (const char* wrong : {"", "10.1.0.0", "10.1.0.0/", "10.1.0.0/x", "10.1.0.0/8", "10.1.0.0/31",
                             "239.0.0.0/24", "10.1.0.0/24/", "fd00::/64", "/24"}) {
     EXPECT_FALSE(parse_fabric(wrong).ok()) << wrong;
   }
+  const auto ipv6 = parse_fabric("fd00::/112");
+  ASSERT_FALSE(ipv6.ok()) << "no LID would be routable";
+  EXPECT_NE(ipv6.error().text.find("--roce"), std::string::npos) << ipv6.error().text;
 }
 
 TEST(Settings, DeviceNames) {

@@ -21,7 +21,7 @@
 
 namespace verbena::settings {
 
-// A subnet ("10.1.0.0/24"). With a host part ("10.1.0.7/24") it begins at the first device's
+// An IPv4 subnet ("10.1.0.0/24"). With a host part ("10.1.0.7/24") it begins at the first device's
 // address.
 struct FabricRange {
   IpAddress address;
