@@ -18,8 +18,8 @@ using Standing = PeerReport::Standing;
 namespace {
 
 bool is_stopped(std::uint32_t pid) {
-  const std::vector<std::string> fields = fields_of_process(pid);
-  return !fields.empty() && (fields[0] == "T" || fields[0] == "t");
+  const std::string state = state_of_process(pid);
+  return state == "T" || state == "t";
 }
 
 // Returns when a process has started, which tells it from a later one of the same number; empty: it

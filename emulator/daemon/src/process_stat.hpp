@@ -11,4 +11,7 @@ namespace verbena::daemon {
 // Returns the fields behind the name, of which the first is the state; empty: no such process.
 std::vector<std::string> fields_of_process(std::uint32_t pid);
 
+// Returns the state of the process's first thread that has not ended; empty: no such process.
+std::string state_of_process(std::uint32_t pid);
+
 }  // namespace verbena::daemon

@@ -131,6 +131,11 @@ TEST_F(PeerQuestionsTest, AProcessLivesOnAfterItsFirstThread) {
   const Client asker = connect_context("a");
   const Client peer = connect_context("b", static_cast<std::uint32_t>(child));
   const std::uint32_t slot = peer.session->context->slot;
+  EXPECT_EQ(ask(asker, slot).standing, Standing::kRuns);
+  EXPECT_EQ(::kill(child, SIGSTOP), 0);
+  siginfo_t stopped;
+  EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(child), &stopped, WSTOPPED | WNOWAIT), 0);
+  EXPECT_EQ(ask(asker, slot).standing, Standing::kStopped);
   disconnect(peer);
   EXPECT_EQ(ask(asker, slot).standing, Standing::kClosed);
   EXPECT_EQ(::kill(child, SIGKILL), 0);
