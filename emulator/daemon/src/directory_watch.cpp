@@ -4,6 +4,8 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include <string>
+
 #include "verbena/control/runtime_dir.hpp"
 
 namespace verbena::daemon {
@@ -13,7 +15,7 @@ void DirectoryWatch::start() {
   inotify_.reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!inotify_) return;  // none left for this user, so a loss goes unnoticed
   constexpr std::uint32_t kEvents = IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF;
-  if (::inotify_add_watch(inotify_.get(), dir_.c_str(), kEvents | IN_ONLYDIR) < 0) {
+  if (::inotify_add_watch(inotify_.get(), instance_.dir().c_str(), kEvents | IN_ONLYDIR) < 0) {
     inotify_.reset();
     return;
   }
@@ -30,8 +32,9 @@ void DirectoryWatch::on_event() {
   alignas(inotify_event) char events[4096];
   while (::read(inotify_.get(), events, sizeof events) > 0) {
   }
-  if (::access(control::control_socket_path(dir_).c_str(), F_OK) == 0 &&
-      ::access(control::shadow_path(dir_).c_str(), F_OK) == 0) {
+  const std::string& dir = instance_.dir();
+  if (instance_.has_directory() && ::access(control::control_socket_path(dir).c_str(), F_OK) == 0 &&
+      ::access(control::shadow_path(dir).c_str(), F_OK) == 0) {
     return;
   }
   stop();

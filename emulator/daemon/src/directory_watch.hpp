@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Notices, without polling, that the runtime directory was removed, or the socket or the shadow in
-// it, as a logout may do.
+// it, as a logout may do. Another emulator may have filled its place meanwhile.
 #pragma once
 
 #include <functional>
-#include <string>
+#include <utility>
 
 #include "event_loop.hpp"
+#include "instance.hpp"
 #include "verbena/control/unique_fd.hpp"
 
 namespace verbena::daemon {
@@ -16,8 +17,8 @@ class DirectoryWatch {
   // A program that removes a directory goes on removing for a while.
   static constexpr TimeNs kSettleNs = 100'000'000;
 
-  DirectoryWatch(EventLoop& loop, std::string dir, std::function<void()> on_loss)
-      : loop_(loop), dir_(std::move(dir)), on_loss_(std::move(on_loss)) {}
+  DirectoryWatch(EventLoop& loop, const Instance& instance, std::function<void()> on_loss)
+      : loop_(loop), instance_(instance), on_loss_(std::move(on_loss)) {}
   ~DirectoryWatch() { stop(); }
 
   // Watches what is there now. Must be called again after a loss was repaired.
@@ -28,7 +29,7 @@ class DirectoryWatch {
   void on_event();
 
   EventLoop& loop_;
-  std::string dir_;
+  const Instance& instance_;
   std::function<void()> on_loss_;
   control::UniqueFd inotify_;
 };

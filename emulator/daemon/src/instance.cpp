@@ -114,7 +114,7 @@ Outcome<UniqueFd> Instance::listen() {
 }
 
 Outcome<control::Done> Instance::restore() {
-  if (is_there(life_, control::daemon_lock_path(dir_))) return control::Done{};
+  if (has_directory()) return control::Done{};
   auto again = claim(dir_);
   if (!again) return Failure<control::Error>{again.error()};
   again->removes_files_ = removes_files_;
@@ -122,14 +122,17 @@ Outcome<control::Done> Instance::restore() {
   return control::Done{};
 }
 
+bool Instance::has_directory() const { return is_there(life_, control::daemon_lock_path(dir_)); }
+
 void Instance::begin_end() {
+  if (!has_directory()) return;
   // A starter may hold the lock just now. It will find daemon.lock taken and try again.
   (void)lock(start_, LOCK_EX | LOCK_NB);
   ::unlink(control::control_socket_path(dir_).c_str());
 }
 
 void Instance::release() {
-  if (removes_files_) fabric::remove_runtime_files(dir_);
+  if (removes_files_ && has_directory()) fabric::remove_runtime_files(dir_);
   life_.reset();
   start_.reset();
 }

@@ -26,6 +26,9 @@ class Instance {
   // Must be called after the directory or the socket was removed. Claims what is there now, unless
   // the lock file is still ours. listen() must follow.
   control::Outcome<control::Done> restore();
+  // Returns false once the directory was removed: what is at its path now, if anything, belongs to
+  // another emulator.
+  bool has_directory() const;
   // Removes the socket. From here on newcomers wait for the end.
   void begin_end();
   // Makes release() remove our files and, if nothing else is in it, the directory.

@@ -214,7 +214,7 @@ control::Outcome<control::Done> run(const Options& options, Instance& instance,
   auto listening = instance.listen();
   if (!listening) return Failure<control::Error>{listening.error()};
   server->start(std::move(*listening));
-  DirectoryWatch watch(loop, instance.dir(), [&] {
+  DirectoryWatch watch(loop, instance, [&] {
     server->restore_runtime_dir();
     watch.start();
   });
@@ -237,6 +237,7 @@ control::Outcome<control::Done> run(const Options& options, Instance& instance,
   addresses.stop();
   server->set_extension(nullptr);
   cm.reset();
+  if (!instance.has_directory()) (*fabric)->give_shadow_up();
   fabric->reset();
   instance.release();
   server.reset();

@@ -120,6 +120,7 @@ void Server::restore_runtime_dir() {
     }
     done = Failure<control::Error>{listening.error()};
   }
+  if (!instance_.has_directory()) fabric_.give_shadow_up();
   // New clients cannot reach the daemon any more; those that are connected stay.
   spdlog::error("the runtime directory is lost ({}); ending after the last client",
                 done.error().text);

@@ -110,6 +110,7 @@ control::Outcome<control::Done> ShadowTree::create(const std::vector<DeviceInfo>
                              "; make room, or set VERBENA_RUNTIME_DIR to another place");
   }
   written_.clear();
+  is_given_up_ = false;
   return control::Done{};
 }
 
@@ -134,6 +135,7 @@ void ShadowTree::build(const std::string& at, const std::vector<DeviceInfo>& dev
 }
 
 void ShadowTree::write_port(const DeviceInfo& d) {
+  if (is_given_up_) return;
   const std::string at = port_dir(root_, d);
   for (const auto& [name, text] : port_attributes(d)) replace(in(at, name), text);
   for (std::size_t i = 0; i < d.gids.size(); ++i) {
@@ -158,6 +160,7 @@ void ShadowTree::write_ndev(const std::string& path, const std::string& interfac
 }
 
 void ShadowTree::write_counters(const DeviceInfo& d, const Totals& totals) {
+  if (is_given_up_) return;
   const std::string at = port_dir(root_, d);
   for (const auto& [name, value] : counter_files(totals)) {
     replace(in(at, name), std::to_string(value) + "\n");
@@ -178,6 +181,7 @@ void ShadowTree::replace(const std::string& path, const std::string& text) {
 }
 
 void ShadowTree::remove() {
+  if (is_given_up_) return;
   std::error_code ignored;
   fs::remove_all(root_, ignored);
 }

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 
 import control_client as cc
-from emulator_case import EmulatorCase
+from emulator_case import EmulatorCase, free_fabric
 
 NOBODY = 65534
 
@@ -68,6 +68,20 @@ class Starting(EmulatorCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("no emulator is running", done.stderr)
         self.up()
+
+    def test_who_lost_its_directory_leaves_that_of_its_successor(self):
+        self.up()
+        pid = self.daemon_pid()
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            shutil.rmtree(self.dir)
+            done = self.verbena("up", "--fabric", free_fabric(os.getpid() * 64 + 63))
+            self.assertEqual(done.returncode, 0, done.stderr)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        self.wait_for_end(pid)
+        self.assertNotEqual(self.status()["pid"], pid)
+        self.assertEqual(os.listdir(self.shadow("infiniband")), ["verbena0"])
 
     def test_down_and_up_at_once(self):
         self.up()

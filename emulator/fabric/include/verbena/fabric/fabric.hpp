@@ -49,6 +49,8 @@ class Fabric {
   std::vector<control::PortEvent> follow_interfaces(const std::vector<Interface>& interfaces);
   // Shows the devices again after the shadow was removed.
   control::Outcome<control::Done> restore_shadow() { return shadow_.create(devices()); }
+  // Must be called if another emulator may show its devices there.
+  void give_shadow_up() { shadow_.give_up(); }
 
  private:
   Fabric(link::SourcePorts source_ports, const std::string& shadow_root)

@@ -19,11 +19,14 @@ class ShadowTree {
  public:
   explicit ShadowTree(std::string root) : root_(std::move(root)) {}
 
-  // Replaces what was there.
+  // Replaces what was there, and owns it.
   control::Outcome<control::Done> create(const std::vector<control::DeviceInfo>& devices);
   void write_port(const control::DeviceInfo& device);
   void write_counters(const control::DeviceInfo& device, const Totals& totals);
+  // Does nothing if it was given up.
   void remove();
+  // Leaves what is at its place to another daemon, and writes no more into it.
+  void give_up() { is_given_up_ = true; }
 
   const std::string& root() const { return root_; }
 
@@ -33,6 +36,7 @@ class ShadowTree {
   void replace(const std::string& path, const std::string& text);
 
   std::string root_;
+  bool is_given_up_ = false;
   std::unordered_map<std::string, std::string> written_;  // path -> content
 };
 
