@@ -141,13 +141,15 @@ control::Error naming_limit(control::Error error) {
 
 bool is_same(const control::DeviceInfo& a, const control::DeviceInfo& b) {
   return a.name == b.name && a.address == b.address && a.persona == b.persona &&
-         a.prefix_length == b.prefix_length;
+         a.prefix_length == b.prefix_length && a.has_foreign_peers == b.has_foreign_peers;
 }
 
 std::string words_of(const control::DeviceInfo& device) {
   const bool is_roce = device.persona == control::Persona::kRoce;
+  const bool may_have_others = !is_roce && device.has_foreign_peers;
   return device.name + " (" + (is_roce ? "RoCE, " : "InfiniBand, ") + device.address.to_string() +
-         "/" + std::to_string(device.prefix_length) + ")";
+         "/" + std::to_string(device.prefix_length) +
+         (may_have_others ? ", beside other emulators)" : ")");
 }
 
 // Says what is different: the fabric alone, or the devices, with the first that differs.

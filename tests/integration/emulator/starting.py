@@ -150,6 +150,9 @@ class Starting(EmulatorCase):
         done = self.verbena("up", "--fabric", self.fabric, "--device", "mlx5_0")
         self.assertEqual(done.returncode, 1)
         self.assertIn("verbena down", done.stderr)
+        done = self.verbena("up", "--fabric", self.address + "/24")
+        self.assertEqual(done.returncode, 1, "a part of the fabric may have peers in other emulators")
+        self.assertRegex(done.stderr, f"another fabric .*{self.address}/24\\), and .*{self.address}/24, beside other emulators\\)")
         self.up()  # works, because the devices are the same
 
     def test_directory_of_somebody_else(self):
