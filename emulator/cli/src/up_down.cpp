@@ -88,6 +88,22 @@ int up_private(const UpOptions& options, const Parts& parts, const settings::Set
   return kOk;
 }
 
+// `verbena run` may have started the emulator, to end with its last user. Tries again if the one
+// that was reached is just about to end.
+control::Outcome<Emulator> ensure_lasting_emulator(const std::string& dir, const Parts& parts,
+                                                   const settings::Settings& settings) {
+  constexpr int kAttempts = 10;
+  for (int attempt = 1;; ++attempt) {
+    auto emulator = ensure_emulator(dir, parts, settings, false);
+    if (!emulator) return emulator;
+    const auto stays = emulator->channel.call<control::Ack>(control::Stay{});
+    if (stays) return emulator;
+    if (stays.error().code != ECONNRESET || attempt == kAttempts) {
+      return Failure<control::Error>{stays.error()};
+    }
+  }
+}
+
 int up(const UpOptions& options, Context& context) {
   if (options.foreground && context.as_json) {
     return complain("with --foreground `up` becomes the emulator: leave out --json", kUsage);
@@ -104,12 +120,9 @@ int up(const UpOptions& options, Context& context) {
   sweep_private_dirs();
   const std::string dir = control::runtime_dir_path();
   if (options.foreground) return stay_in_foreground(dir, *parts, *settings);
-  auto emulator = ensure_emulator(dir, *parts, *settings, false);
+  auto emulator = ensure_lasting_emulator(dir, *parts, *settings);
   if (!emulator) return complain(emulator.error().text);
   options.devices.tell_of_unused_level(emulator->started_here);
-  // `verbena run` may have started it, to end with its last user.
-  const auto stays = emulator->channel.call<control::Ack>(control::Stay{});
-  if (!stays) return complain(stays.error().text);
   describe(*emulator, context);
   return kOk;
 }

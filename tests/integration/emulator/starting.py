@@ -94,6 +94,13 @@ class Starting(EmulatorCase):
         self.assertEqual(self.verbena("down").returncode, 0)
         self.assertIn("no emulator", self.verbena("down").stdout)
 
+    def test_up_beside_down(self):
+        """The emulator that `up` reaches may be about to end, also between two of its questions."""
+        for _ in range(60):
+            self.up()
+            with subprocess.Popen([self.home + "/bin/verbena", "down"], env=self.env, stdout=subprocess.DEVNULL):
+                self.up()
+
     def test_port_taken(self):
         holder = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         holder.bind((self.address, 4791))
