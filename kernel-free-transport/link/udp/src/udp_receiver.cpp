@@ -203,18 +203,20 @@ std::size_t UdpReceiver::deliver(const Coalesced& buffer, RxSink& sink) noexcept
     drops_.count(DropReason::kBadIcrc);  // no ICRC is right between two families
     return 1;
   }
-  const Entry& entry = entry_for(buffer);
+  const IpAddress& source = buffer.fields.source;
+  const IpAddress& destination = buffer.fields.destination;
+  const wire::IcrcFlow flow(source, destination, buffer.source_port, options_.port);
   wire::IcrcFlow::Sized sized;
   // `next_id` is the IP identification that a sender of ours gives.
   const auto is_packet = [&](std::span<const std::uint8_t> bytes, std::size_t next_id) {
     if (bytes.size() < kLeast) return false;
-    if (sized.size() != bytes.size()) sized.be_of(entry.flow, bytes.size());
+    if (sized.size() != bytes.size()) sized.be_of(flow, bytes.size());
     const auto ip_id =
         sized.verify(bytes, static_cast<std::uint16_t>(next_id), options_.ids_accepted);
     if (ip_id && *ip_id != 0 && *ip_id != next_id) statistics_.foreign_ids.add();
     return ip_id.has_value();
   };
-  Cutter cutter(buffer.bytes, buffer.segment_bytes, entry.sends_bundles);
+  Cutter cutter(buffer.bytes, buffer.segment_bytes, takes_bundles(options_, destination, source));
   const bool is_bundle = cutter.follows_table();
   Run run(buffer.fields, sink);
   std::size_t count = 0;
@@ -235,24 +237,6 @@ std::size_t UdpReceiver::deliver(const Coalesced& buffer, RxSink& sink) noexcept
   } while (!cutter.is_done());
   run.deliver();
   return count;
-}
-
-UdpReceiver::Entry& UdpReceiver::entry_for(const Coalesced& buffer) noexcept {
-  const IpAddress& source = buffer.fields.source;
-  Entry& entry = cache_[(buffer.source_port ^ source.bytes[15]) % cache_.size()];
-  if (entry.port != buffer.source_port || !(entry.source == source) ||
-      !(entry.destination == buffer.fields.destination)) {
-    begin_entry(entry, buffer);
-  }
-  return entry;
-}
-
-void UdpReceiver::begin_entry(Entry& entry, const Coalesced& buffer) const noexcept {
-  const IpAddress& source = buffer.fields.source;
-  const IpAddress& destination = buffer.fields.destination;
-  entry = {source, destination, buffer.source_port,
-           wire::IcrcFlow(source, destination, buffer.source_port, options_.port),
-           takes_bundles(options_, destination, source)};
 }
 
 }  // namespace verbena::link

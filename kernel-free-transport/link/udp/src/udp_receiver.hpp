@@ -37,21 +37,10 @@ class UdpReceiver {
     std::uint16_t source_port = 0;
     wire::RxDatagram fields;
   };
-  // What is known about a sender.
-  struct Entry {
-    IpAddress source;
-    IpAddress destination;
-    std::uint16_t port = 0;
-    wire::IcrcFlow flow;
-    bool sends_bundles = false;
-  };
-
   bool read(Coalesced& out) noexcept;
   ssize_t read_plainly(SocketAddress& source) noexcept;
   ssize_t read_with_options(SocketAddress& source, Coalesced& out) noexcept;
   std::size_t deliver(const Coalesced& buffer, RxSink& sink) noexcept;
-  Entry& entry_for(const Coalesced& buffer) noexcept;
-  [[gnu::cold]] void begin_entry(Entry& entry, const Coalesced& buffer) const noexcept;
 
   int fd_;
   IpAddress local_;
@@ -62,7 +51,6 @@ class UdpReceiver {
   bool takes_coalesced_;
   std::uint64_t buffer_bytes_ = 0;
 
-  std::array<Entry, 32> cache_;
   std::unique_ptr<std::uint8_t[]> buffer_;
 };
 

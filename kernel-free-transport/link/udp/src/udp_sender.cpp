@@ -227,7 +227,7 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Soc
   if (run.is_bundle && belongs_in_pages(bytes)) message.segment_bytes = kUncut;
   const Outcome outcome = transmit(way, message);
   if (run.is_bundle) std::copy_n(behind.begin(), table, room_behind.begin());
-  if (way.is_locked) socket.lock.unlock();
+  if (way.is_connected) socket.lock.unlock();
   // The bit flips back if the packets will be offered again.
   if (damage != nullptr && outcome != Outcome::kTaken) {
     for (const wire::TxBatch::Packet& p : run.packets) flip_bit(batch.sealed_bytes(p), *damage);
@@ -235,13 +235,16 @@ UdpSender::Outcome UdpSender::send_run(wire::TxBatch& batch, const Run& run, Soc
   return outcome;
 }
 
-// Takes the socket's lock if it is free. send_run() gives it back when it has sent the packets.
+// Keeps the socket's lock for its connection. send_run() gives it back when it has sent the
+// packets.
 UdpSender::Way UdpSender::way_for(Socket& socket, bool is_bundle,
                                   const wire::Destination& to) noexcept {
-  if (!socket.lock.try_lock()) return {socket, compute_flow(socket, to.address), false};
-  Connection& connection = socket.connection;
-  if (is_bundle && leads_to(connection, to)) return {connection, connection.flow, true, true};
-  return {socket, cached_flow(socket, to.address), true};
+  if (is_bundle && socket.lock.try_lock()) {
+    Connection& connection = socket.connection;
+    if (leads_to(connection, to)) return {connection, compute_flow(connection, to.address), true};
+    socket.lock.unlock();
+  }
+  return {socket, compute_flow(socket, to.address)};
 }
 
 UdpSender::Outcome UdpSender::transmit(const Way& way, const Message& message) noexcept {
@@ -339,16 +342,6 @@ wire::IcrcFlow UdpSender::compute_flow(const Outlet& outlet,
   return wire::IcrcFlow(local_, destination, outlet.port, options_.port);
 }
 
-const wire::IcrcFlow& UdpSender::cached_flow(Socket& socket,
-                                             const IpAddress& destination) noexcept {
-  Socket::Entry& entry =
-      socket.cache[(destination.bytes[15] ^ destination.bytes[14]) % Socket::kEntries];
-  if (!(entry.destination == destination)) {
-    entry = {destination, compute_flow(socket, destination)};
-  }
-  return entry.flow;
-}
-
 bool UdpSender::leads_to(Connection& connection, const wire::Destination& to) noexcept {
   if (connection.destination == to.address) {
     connection.in_a_row = 0;
@@ -369,10 +362,7 @@ bool UdpSender::connect(Connection& connection, const wire::Destination& to) noe
   const int fd = connection.fd.read();
   const SocketAddress address(to.address, options_.port, options_.scope_id);
   connection.may_open = fd >= 0 && ::connect(fd, address.get(), address.size()) == 0;
-  if (connection.may_open) {
-    connection.destination = to.address;
-    connection.flow = compute_flow(connection, to.address);
-  }
+  if (connection.may_open) connection.destination = to.address;
   errno = saved;
   return connection.may_open;
 }

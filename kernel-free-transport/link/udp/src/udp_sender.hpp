@@ -57,22 +57,15 @@ class UdpSender {
   // its packets 0, 1, 2 ... whatever the kernel does.
   struct Connection : Outlet {
     std::optional<IpAddress> destination;
-    wire::IcrcFlow flow;
     bool may_open = true;
     // Where the last bundles went, and how many in a row, while this socket led elsewhere or
     // nowhere.
     IpAddress wanted;
     std::uint32_t in_a_row = 0;
   };
-  // An unconnected socket, and the last ICRC flows that were computed for it.
+  // An unconnected socket.
   struct Socket : Outlet {
-    struct Entry {
-      IpAddress destination;
-      wire::IcrcFlow flow;
-    };
-    static constexpr std::size_t kEntries = 8;
-    Lock lock;  // only tried: a thread that does not get it does without what it guards
-    std::array<Entry, kEntries> cache;
+    Lock lock;  // guards the connection; a thread that does not get it at once does without
     Connection connection;
   };
   static constexpr unsigned kSocketsMax = 16;  // of each parity
@@ -83,8 +76,7 @@ class UdpSender {
   [[gnu::cold]] Socket* open_in(Pool& pool, Socket& wanted, bool has_grh) noexcept;
   int open_socket(Outlet& outlet, bool has_grh) noexcept;
   wire::IcrcFlow compute_flow(const Outlet& outlet, const IpAddress& destination) const noexcept;
-  // The next three are called under the socket's lock.
-  const wire::IcrcFlow& cached_flow(Socket& socket, const IpAddress& destination) noexcept;
+  // The next two are called under the socket's lock.
   bool leads_to(Connection& connection, const wire::Destination& to) noexcept;
   [[gnu::cold]] bool connect(Connection& connection, const wire::Destination& to) noexcept;
 
@@ -105,12 +97,11 @@ class UdpSender {
     std::size_t segment_bytes;  // 0: the kernel cuts nothing; kUncut: a bundle in pages
     const wire::Destination& to;
   };
-  // Which of a socket's outlets a send takes, where an ICRC starts there, and whether the socket's
-  // lock was taken.
+  // Which of a socket's outlets a send takes, and where an ICRC starts there. A connection's is
+  // used under the socket's lock.
   struct Way {
     Outlet& outlet;
     wire::IcrcFlow flow;
-    bool is_locked;
     bool is_connected = false;
   };
   Way way_for(Socket& socket, bool is_bundle, const wire::Destination& to) noexcept;
