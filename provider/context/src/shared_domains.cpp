@@ -2,8 +2,11 @@
 #include "verbena/context/shared_domains.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include <cerrno>
+#include <string>
+#include <utility>
 
 #include "verbena/context/context.hpp"
 #include "verbena/link/clock.hpp"
@@ -18,6 +21,23 @@ bool is_mtu(std::uint32_t bytes) {
     if (mtu_bytes(mtu) == bytes) return true;
   }
   return false;
+}
+
+// Returns a descriptor that keeps the file's inode and nothing else of it, such as a lock. Returns
+// none if there is no /proc, or if the program may need the number for a file of its own.
+control::UniqueFd held(int fd) {
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  control::UniqueFd file(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  rlimit limit{};
+  const bool is_scarce = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && file &&
+                         static_cast<rlim_t>(file.get()) >= limit.rlim_cur / 2;
+  return is_scarce ? control::UniqueFd() : std::move(file);
+}
+
+// The program may have closed all descriptors, and may have a file of its own of this number.
+void let_go(control::UniqueFd file) {
+  const int flags = ::fcntl(file.get(), F_GETFL);
+  if (flags == -1 || (flags & O_PATH) == 0) (void)file.release();
 }
 
 queue::ProxyQp proxy_of(const control::ProxyWanted& m) {
@@ -39,26 +59,34 @@ queue::ProxyQp proxy_of(const control::ProxyWanted& m) {
 
 }  // namespace
 
-std::uint32_t SharedDomains::open(const char* verb, std::uint64_t file_device, std::uint64_t inode,
-                                  int oflags) {
-  const control::OpenDomain request{file_device, inode, (oflags & O_CREAT) != 0,
+SharedDomains::~SharedDomains() {
+  for (auto& [number, uses] : uses_) let_go(std::move(uses.file));
+}
+
+std::uint32_t SharedDomains::open(const char* verb, const File& file, int oflags) {
+  const control::OpenDomain request{file.device, file.inode, (oflags & O_CREAT) != 0,
                                     (oflags & O_EXCL) != 0};
   const auto opened = context_.ask<control::DomainOpened>(request);
   if (!opened) refuse(opened.error().code, "%s: %s", verb, opened.error().text.c_str());
-  keep(opened->number);
+  control::UniqueFd descriptor = held(file.fd);
+  const std::lock_guard guard(lock_);
+  Uses& uses = uses_[opened->number];
+  ++uses.count;
+  if (!uses.file) uses.file = std::move(descriptor);
   return opened->number;
 }
 
 void SharedDomains::keep(std::uint32_t number) {
   const std::lock_guard guard(lock_);
-  ++uses_[number];
+  ++uses_[number].count;
 }
 
 void SharedDomains::close(std::uint32_t number, Await await) {
   {
     const std::lock_guard guard(lock_);
     const auto uses = uses_.find(number);
-    if (uses == uses_.end() || --uses->second != 0) return;
+    if (uses == uses_.end() || --uses->second.count != 0) return;
+    let_go(std::move(uses->second.file));
     uses_.erase(uses);
   }
   if (context_.is_fatal()) return;

@@ -16,33 +16,31 @@
 namespace verbena::provider {
 namespace {
 
-struct FileName {
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-};
+using File = SharedDomains::File;
 
-FileName name_of(int fd) {
-  FileName name;
-  if (fd == -1) return name;
+File file_of(int fd) {
+  File file;
+  file.fd = fd;
+  if (fd == -1) return file;
   struct stat st {};
   if (::fstat(fd, &st) != 0) refuse(EBADF, "ibv_open_xrcd: fd = %d is no open file", fd);
-  name.device = st.st_dev;
-  name.inode = st.st_ino;
-  return name;
+  file.device = st.st_dev;
+  file.inode = st.st_ino;
+  return file;
 }
 
-Xrcd* find(Context& context, const FileName& name) {
-  if (name.inode == 0) return nullptr;
+Xrcd* find(Context& context, const File& file) {
+  if (file.inode == 0) return nullptr;
   for (Xrcd* x : context.xrc_domains()) {
-    if (x->inode == name.inode && x->device == name.device) return x;
+    if (x->inode == file.inode && x->device == file.device) return x;
   }
   return nullptr;
 }
 
 // Returns a domain that this context has already open, or null if the daemon must be asked.
-Xrcd* find_again(Context& context, const FileName& name, int oflags) {
+Xrcd* find_again(Context& context, const File& file, int oflags) {
   const std::lock_guard guard(context.lock());
-  Xrcd* known = find(context, name);
+  Xrcd* known = find(context, file);
   if (known == nullptr) return nullptr;
   if ((oflags & O_EXCL) != 0) refuse(EINVAL, "ibv_open_xrcd: O_EXCL, and the domain exists");
   ++known->opens;
@@ -54,7 +52,7 @@ Xrcd& enlist(Context& context, std::unique_ptr<Xrcd> xrcd) {
   Xrcd* first = nullptr;
   {
     const std::lock_guard guard(context.lock());
-    first = find(context, {xrcd->device, xrcd->inode});
+    first = find(context, {xrcd->device, xrcd->inode, -1});
     if (first == nullptr) {
       context.xrc_domains().push_back(xrcd.get());
       return *xrcd.release();
@@ -77,14 +75,14 @@ ibv_xrcd* open_xrcd(ibv_context* c, ibv_xrcd_init_attr* attr) noexcept {
     if ((attr->oflags & ~(O_CREAT | O_EXCL)) != 0) {
       refuse(EINVAL, "%s: oflags may have O_CREAT and O_EXCL only", kVerb);
     }
-    const FileName name = name_of(attr->fd);
-    if (Xrcd* known = find_again(context, name, attr->oflags)) return &known->xrcd;
+    const File file = file_of(attr->fd);
+    if (Xrcd* known = find_again(context, file, attr->oflags)) return &known->xrcd;
     auto xrcd = std::make_unique<Xrcd>();
     xrcd->xrcd.context = c;
-    xrcd->inode = name.inode;
-    xrcd->device = name.device;
-    if (name.inode != 0) {
-      xrcd->number = context.shared_domains().open(kVerb, name.device, name.inode, attr->oflags);
+    xrcd->inode = file.inode;
+    xrcd->device = file.device;
+    if (file.inode != 0) {
+      xrcd->number = context.shared_domains().open(kVerb, file, attr->oflags);
     } else {
       xrcd->number = context.next_xrc_domain();
     }

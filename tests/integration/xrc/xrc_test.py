@@ -382,6 +382,20 @@ class XrcTest(XrcCase):
         first.end(kill=True)
         self.makes_the_domain(second, second)
 
+    def test_a_file_that_is_removed_has_no_successor(self):
+        """Its domain stays, and no new file is taken for it, although most file systems would give it the same number."""
+        member = self.member(contexts=2, domain=None)
+        descriptors = f"/proc/{member.process.pid}/fd"
+        before = len(os.listdir(descriptors))
+        member.do("domain", self.file, "cx")
+        os.unlink(self.file)
+        for _ in range(20):
+            member.do("domain", self.file, "cx", context=1)
+            member.do("close_domain", context=1)
+            os.unlink(self.file)
+        member.do("close_domain")
+        self.assertEqual(len(os.listdir(descriptors)), before)
+
     def test_two_contexts_of_one_process(self):
         both = self.member(contexts=2)
         both.number = both.numbers("receiver")[0]

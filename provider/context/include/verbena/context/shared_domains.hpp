@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "verbena/control/channel.hpp"
+#include "verbena/control/unique_fd.hpp"
 #include "verbena/control/xrc_messages.hpp"
 #include "verbena/device/device.hpp"
 
@@ -23,9 +24,18 @@ class Context;
 class SharedDomains {
  public:
   explicit SharedDomains(Context& context) : context_(context) {}
+  ~SharedDomains();
+  SharedDomains(const SharedDomains&) = delete;
+  SharedDomains& operator=(const SharedDomains&) = delete;
 
+  // A file as the daemon knows it, and a descriptor of it.
+  struct File {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+    int fd = -1;
+  };
   // Returns the domain's number and counts one use of it. Throws VerbRefused.
-  std::uint32_t open(const char* verb, std::uint64_t file_device, std::uint64_t inode, int oflags);
+  std::uint32_t open(const char* verb, const File& file, int oflags);
   // Count one use more, and one less; the domain is closed with the last use. close() ignores a
   // number that is not shared. A caller that handles a message of the daemon cannot await another
   // one.
@@ -41,13 +51,18 @@ class SharedDomains {
   void on_released(const control::ProxiesReleased& released);
 
  private:
+  struct Uses {
+    std::uint32_t count = 0;
+    // As long as it is open, no new file gets the inode.
+    control::UniqueFd file;
+  };
   using Line = std::pair<std::uint32_t, std::uint32_t>;  // receiver, line
   qp::QueuePair* proxy_for(const control::ProxyWanted& wanted);
 
   Context& context_;
   std::mutex lock_;
-  std::map<std::uint32_t, std::uint32_t> uses_;  // by domain number
-  std::map<Line, qp::QueuePair*> proxies_;       // under the client's lock
+  std::map<std::uint32_t, Uses> uses_;      // by domain number
+  std::map<Line, qp::QueuePair*> proxies_;  // under the client's lock
 };
 
 }  // namespace verbena::provider
