@@ -12,15 +12,25 @@
 namespace verbena::daemon {
 namespace {
 
+std::string name_of(std::uint32_t qpn) {
+  char text[32];
+  std::snprintf(text, sizeof text, "queue pair 0x%06x", qpn);
+  return text;
+}
+
 control::Error no_such_queue_pair(std::uint32_t qpn, bool is_silent) {
-  char number[16];
-  std::snprintf(number, sizeof number, "0x%06x", qpn);
   if (is_silent) {
-    return {ETIMEDOUT, std::string("the program that could have queue pair ") + number +
+    return {ETIMEDOUT, "the program that could have " + name_of(qpn) +
                            " does not answer (stopped, or in a debugger)"};
   }
-  return {ENOENT, std::string("there is no queue pair ") + number +
-                      "; `verbena status` shows those that there are"};
+  return {ENOENT, "there is no " + name_of(qpn) + "; `verbena status` shows those that there are"};
+}
+
+control::Error several_have_it(std::uint32_t qpn, const std::set<std::string>& devices) {
+  std::string names;
+  for (const std::string& name : devices) names += (names.empty() ? "" : ", ") + name;
+  return {EINVAL, "several devices have a " + name_of(qpn) + " (" + names +
+                      "); name the one that is meant: --device"};
 }
 
 }  // namespace
@@ -30,7 +40,7 @@ void QueuePairSearch::begin(Session& asker, std::uint32_t sequence, const std::s
   const bool has_asked = std::ranges::any_of(
       searches_, [&](const auto& entry) { return entry.second.asker == asker.id; });
   if (has_asked) return asker.refuse(sequence, {EBUSY, "the question before waits for its answer"});
-  Search search{asker.id, sequence, qpn, std::move(found), {}};
+  Search search{asker.id, sequence, qpn, std::move(found), {}, {}};
   const std::uint32_t ticket = clients_.next_ticket();
   for (Session* const context : clients_.contexts_of(device)) {
     if (!context->context->has_slot(Qpn(qpn).slot())) continue;
@@ -38,7 +48,7 @@ void QueuePairSearch::begin(Session& asker, std::uint32_t sequence, const std::s
     context->send(control::FindQueuePair{ticket, qpn}, clients_.next_sequence());
   }
   if (search.asked.empty()) return asker.refuse(sequence, no_such_queue_pair(qpn, false));
-  search.deadline = timers_.after(kDeadlineNs, [this, ticket] { give_up(ticket, true); });
+  search.deadline = timers_.after(kDeadlineNs, [this, ticket] { end(ticket, true); });
   searches_.emplace(ticket, std::move(search));
 }
 
@@ -46,21 +56,23 @@ void QueuePairSearch::on_answer(const Session& context, const control::Incoming&
   const auto answer = control::decode<control::QueuePairFound>(in.payload);
   const auto search = answer ? searches_.find(answer->ticket) : searches_.end();
   if (search == searches_.end() || search->second.asked.erase(context.id) == 0) return;
-  if (!answer->found) {
-    if (search->second.asked.empty()) give_up(answer->ticket, false);
-    return;
+  if (answer->found && context.context) {
+    search->second.devices.insert(context.context->port->info().name);
   }
-  const Search done = std::move(searches_.extract(search).mapped());
-  timers_.cancel(done.deadline);
-  Session* const asker = clients_.find(done.asker);
-  if (asker != nullptr && context.context) done.found(*asker, context.context->port->info().name);
+  if (search->second.asked.empty()) end(answer->ticket, false);
 }
 
-void QueuePairSearch::give_up(std::uint32_t ticket, bool is_silent) {
+// A number is given once on a device, but each device gives it. So all that were asked are awaited;
+// one that is silent is taken for one without such a queue pair if another has it.
+void QueuePairSearch::end(std::uint32_t ticket, bool is_silent) {
   const Search search = std::move(searches_.extract(ticket).mapped());
   if (!is_silent) timers_.cancel(search.deadline);
   Session* const asker = clients_.find(search.asker);
-  if (asker != nullptr) asker->refuse(search.sequence, no_such_queue_pair(search.qpn, is_silent));
+  if (asker == nullptr) return;
+  if (search.devices.size() == 1) return search.found(*asker, *search.devices.begin());
+  asker->refuse(search.sequence, search.devices.empty()
+                                     ? no_such_queue_pair(search.qpn, is_silent)
+                                     : several_have_it(search.qpn, search.devices));
 }
 
 void QueuePairSearch::on_client_gone(Session::Id gone) {
@@ -68,7 +80,7 @@ void QueuePairSearch::on_client_gone(Session::Id gone) {
   for (auto& [ticket, search] : searches_) {
     if (search.asked.erase(gone) != 0 && search.asked.empty()) unanswered.push_back(ticket);
   }
-  for (const std::uint32_t ticket : unanswered) give_up(ticket, false);
+  for (const std::uint32_t ticket : unanswered) end(ticket, false);
 }
 
 }  // namespace verbena::daemon

@@ -24,7 +24,8 @@ class QueuePairSearch {
       : clients_(clients), timers_(timers) {}
 
   // Searches the contexts of one device, or of all if `device` is empty. Calls `found`, or refuses
-  // the request with this sequence. An asker has one search at a time.
+  // the request with this sequence, as it does if two devices have such a queue pair. An asker has
+  // one search at a time.
   void begin(Session& asker, std::uint32_t sequence, const std::string& device, std::uint32_t qpn,
              Found found);
   void on_answer(const Session& context, const control::Incoming& in);
@@ -37,10 +38,11 @@ class QueuePairSearch {
     std::uint32_t qpn;
     Found found;
     std::set<Session::Id> asked;
+    std::set<std::string> devices;  // that have it
     fabric::Timers::Id deadline = 0;
   };
 
-  void give_up(std::uint32_t ticket, bool is_silent);
+  void end(std::uint32_t ticket, bool is_silent);
 
   ClientTable& clients_;
   fabric::Timers& timers_;

@@ -51,6 +51,33 @@ TEST_F(QueuePairSearchTest, WhoeverCouldHaveItIsAsked) {
   EXPECT_EQ(reactor_.timers(), 0u);
 }
 
+TEST_F(QueuePairSearchTest, OfTwoDevicesThatHaveItOneMustBeNamed) {
+  const Client asker = connect();
+  const Client in_a = connect_context("a");
+  const Client in_b = connect_context("b");
+  ASSERT_EQ(qpn_of(in_a), qpn_of(in_b));
+  begin(asker, 1, "", qpn_of(in_a));
+  answer(in_a, true);
+  answer(in_b, true);
+  EXPECT_EQ(refusal(asker, 1), EINVAL);
+  EXPECT_TRUE(found_.empty());
+  begin(asker, 2, "b", qpn_of(in_b));
+  answer(in_b, true);
+  EXPECT_EQ(found_, std::vector<std::string>{"b"});
+  EXPECT_TRUE(hears_nothing(in_a));
+}
+
+TEST_F(QueuePairSearchTest, ASilentProgramDoesNotHideWhoHasIt) {
+  const Client asker = connect();
+  const Client in_a = connect_context("a");
+  const Client in_b = connect_context("b");
+  begin(asker, 1, "", qpn_of(in_a));
+  answer(in_a, true);
+  EXPECT_TRUE(found_.empty()) << "b may have one as well";
+  reactor_.advance(QueuePairSearch::kDeadlineNs);
+  EXPECT_EQ(found_, std::vector<std::string>{"a"});
+}
+
 TEST_F(QueuePairSearchTest, AQueuePairOfNobodyIsRefused) {
   const Client asker = connect();
   const Client context = connect_context();
