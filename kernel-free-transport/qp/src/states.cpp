@@ -226,8 +226,10 @@ void QueuePair::take_migration_state() {
   endpoint_.alternate_armed = attributes_.migration == Migration::kArmed;
 }
 
+// A queue pair without an alternate path is never armed: it has nowhere to go.
 void QueuePair::follow_migration(const wire::PacketView& packet) {
-  if (attributes_.migration == Migration::kRearm && !packet.bth.migreq) {
+  if (attributes_.migration == Migration::kRearm && !packet.bth.migreq &&
+      attributes_.alternate.resolved) {
     attributes_.migration = Migration::kArmed;
     take_migration_state();
   } else if (attributes_.migration == Migration::kArmed && packet.bth.migreq) {

@@ -130,7 +130,7 @@ bool CompletionQueue::disarm() noexcept {
 
 void CompletionQueue::moderate(std::uint16_t count) noexcept {
   const Guard guard(lock_);
-  arming_.moderate(count);
+  if (arming_.moderate(count, head_ + count_)) events_.on_completion_event(cookie_);
 }
 
 bool CompletionQueue::resize(std::uint32_t capacity) {

@@ -21,6 +21,15 @@ bool EventArming::tells(std::uint32_t end, bool matters) noexcept {
   return true;
 }
 
+bool EventArming::moderate(std::uint16_t count, std::uint32_t end) noexcept {
+  moderation_ = count;
+  if (armed_ == ArmedFor::kNothing || since_event_ == 0 || since_event_ < count) return false;
+  armed_ = ArmedFor::kNothing;
+  since_event_ = 0;
+  told_end_ = end;
+  return true;
+}
+
 // Says whether the queue holds completions that an armed queue would have reported and no event
 // has.
 bool EventArming::holds_news(std::uint32_t head, std::uint32_t end, bool solicited_only) noexcept {

@@ -105,6 +105,26 @@ TEST_F(Events, AConnectionMovesToItsOtherPathAtTheProgramsWish) {
   expect_event(IBV_EVENT_PATH_MIG, right_);
 }
 
+TEST_F(Events, AConnectionWithoutAnotherPathStaysWhereItIs) {
+  connect();
+  ibv_qp_attr a{};
+  a.path_mig_state = IBV_MIG_REARM;
+  for (ibv_qp* qp : {left_, right_}) ASSERT_EQ(ibv_modify_qp(qp, &a, IBV_QP_PATH_MIG_STATE), 0);
+  const auto exchange = [&] {
+    for (const auto& [from, to] : {std::pair(left_, right_), std::pair(right_, left_)}) {
+      receive(to);
+      post(from, request());
+      EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+      EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+    }
+  };
+  exchange();
+  a.path_mig_state = IBV_MIG_MIGRATED;
+  ASSERT_EQ(ibv_modify_qp(left_, &a, IBV_QP_PATH_MIG_STATE), 0);
+  expect_no_event();
+  exchange();
+}
+
 TEST_F(Events, AWriteWithoutAKeyIsAnAccessErrorAtTheResponder) {
   connect();
   ibv_send_wr wr = request(IBV_WR_RDMA_WRITE);
@@ -244,6 +264,18 @@ TEST_F(Moderation, WithAPeriodDelaysNothing) {
   moderate(3, 1000);
   ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
   write_once();
+  EXPECT_TRUE(has_event());
+  take_event();
+}
+
+TEST_F(Moderation, IsLoweredForWhoWaitsAlready) {
+  moderate(10, 0);
+  ASSERT_EQ(ibv_req_notify_cq(cq_, 0), 0);
+  for (int i = 0; i < 3; ++i) write_once();
+  EXPECT_FALSE(has_event(0));
+  moderate(4, 0);
+  EXPECT_FALSE(has_event(0));
+  moderate(3, 0);
   EXPECT_TRUE(has_event());
   take_event();
 }

@@ -52,7 +52,7 @@ TEST_F(EventArmingTest, WhoAsksForSolicitedOnesIsNotToldOfOthers) {
 }
 
 TEST_F(EventArmingTest, ModerationCountsToItsNumber) {
-  arming_.moderate(3);
+  arming_.moderate(3, end_);
   arm();
   EXPECT_FALSE(push());
   EXPECT_FALSE(push());
@@ -60,7 +60,7 @@ TEST_F(EventArmingTest, ModerationCountsToItsNumber) {
 }
 
 TEST_F(EventArmingTest, ModerationCountsWhatLiesThere) {
-  arming_.moderate(3);
+  arming_.moderate(3, end_);
   push();
   push();
   EXPECT_EQ(arm(), Arming::kWaits);

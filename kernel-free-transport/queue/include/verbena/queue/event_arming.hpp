@@ -27,8 +27,9 @@ class EventArming {
   Arming arm(std::uint32_t head, std::uint32_t end, bool solicited_only, bool& fires) noexcept;
   bool disarm() noexcept { return std::exchange(armed_, ArmedFor::kNothing) != ArmedFor::kNothing; }
   ArmedFor armed() const noexcept { return armed_; }
-  // Sends an event only after `count` completions (0 or 1: after each).
-  void moderate(std::uint16_t count) noexcept { moderation_ = count; }
+  // Sends an event only after `count` completions (0 or 1: after each). Returns true if those that
+  // wait for an event are so many already, so that one comes at once; `end` is behind the last one.
+  bool moderate(std::uint16_t count, std::uint32_t end) noexcept;
   // Renumbers positions: the one that was `head` becomes 0.
   void restart_at(std::uint32_t head) noexcept {
     solicited_end_ -= head;
