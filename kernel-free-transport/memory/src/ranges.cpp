@@ -2,14 +2,27 @@
 #include "ranges.hpp"
 
 #include <algorithm>
+#include <new>
+#include <utility>
 
 #include "table.hpp"
 
 namespace verbena::memory {
 
+void Holes::make_room_for(std::uint64_t length) noexcept {
+  constexpr std::uint64_t kBytesOfOne = 16 * 4096;
+  constexpr std::uint64_t kMany = 1024;
+  const auto most = static_cast<std::size_t>(std::min(length / kBytesOfOne, kMany));
+  if (most <= most_) return;
+  std::unique_ptr<Span[]> room(new (std::nothrow) Span[most + 1]);
+  if (!room) return;
+  std::ranges::copy(used(), room.get());
+  many_ = std::move(room);
+  most_ = most;
+}
+
 bool Holes::touch(const Span& span) const {
-  return std::any_of(holes_.begin(), holes_.begin() + count_,
-                     [&](const Span& hole) { return hole.touches(span); });
+  return std::ranges::any_of(used(), [&](const Span& hole) { return hole.touches(span); });
 }
 
 void Holes::add(const Span& hole, const char* by) {
@@ -17,27 +30,36 @@ void Holes::add(const Span& hole, const char* by) {
   Span all = hole;
   // Joins the hole with every hole that it overlaps or meets, and repeats this with the result.
   for (std::size_t i = 0; i < count_;) {
-    const Span& other = holes_[i];
+    Span& other = used()[i];
     if (other.begin > all.end || all.begin > other.end) {
       ++i;
       continue;
     }
     all = {std::min(all.begin, other.begin), std::max(all.end, other.end)};
-    holes_[i] = holes_[--count_];
+    other = used().back();
+    --count_;
     i = 0;
   }
-  holes_[count_++] = all;
-  if (count_ <= kMost) return;
-  const auto used = holes_.begin() + count_;
-  std::sort(holes_.begin(), used, [](const Span& a, const Span& b) { return a.begin < b.begin; });
+  ++count_;
+  used().back() = all;
+  if (count_ <= most_) return;
+  const std::span<Span> holes = used();
+  std::ranges::sort(holes, {}, &Span::begin);
   std::size_t nearest = 0;
-  const auto gap = [this](std::size_t i) { return holes_[i + 1].begin - holes_[i].end; };
+  const auto gap = [&](std::size_t i) { return holes[i + 1].begin - holes[i].end; };
   for (std::size_t i = 1; i + 1 < count_; ++i) {
     if (gap(i) < gap(nearest)) nearest = i;
   }
-  holes_[nearest].end = holes_[nearest + 1].end;
-  std::copy(holes_.begin() + nearest + 2, used, holes_.begin() + nearest + 1);
+  holes[nearest].end = holes[nearest + 1].end;
+  std::ranges::copy(holes.subspan(nearest + 2),
+                    holes.begin() + static_cast<std::ptrdiff_t>(nearest) + 1);
   --count_;
+}
+
+void Holes::add_all(const Holes& others, const Span& span) {
+  for (const Span& hole : others.used()) {
+    if (hole.touches(span)) add(hole, others.by_);
+  }
 }
 
 bool Ranges::is_before(const Node& a, const Node& b) {
@@ -95,8 +117,9 @@ void Ranges::note_bounds() {
 }
 
 void Ranges::insert(Node& node, const Node* like) {
+  node.holes.make_room_for(node.span.end - node.span.begin);
   const Guard guard(lock_);
-  if (like != nullptr) node.holes = like->holes;
+  if (like != nullptr && like != &node) node.holes.add_all(like->holes, node.span);
   if (!node.holes.is_empty()) node.slot->reach.publish(Reach::kTorn);
   node.priority = random_.next();
   node.left = node.right = nullptr;

@@ -11,6 +11,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 
 #include "verbena/base/lock.hpp"
 #include "verbena/base/random.hpp"
@@ -28,19 +30,29 @@ struct Span {
 // The parts of a slot's memory that were taken away.
 class Holes {
  public:
+  // Makes room for as many holes as memory of this length may have, one for each 16 pages, from 4
+  // to 1,024. Nothing else allocates. Without memory for it there is as much room as before.
+  void make_room_for(std::uint64_t length) noexcept;
   bool is_empty() const { return count_ == 0; }
   bool touch(const Span& span) const;
-  // Adds a hole. `by` says how it was made (text that lives forever). If there are too many holes,
-  // the two nearest become one, with everything between them.
+  // Adds a hole. `by` says how it was made (text that lives forever). If there is no room, the two
+  // nearest become one, with everything between them.
   void add(const Span& hole, const char* by);
+  // Adds the holes of another slot's memory that lie within `span`.
+  void add_all(const Holes& others, const Span& span);
   void clear() { count_ = 0; }
   // Returns how the first hole was made. Memory that was mapped there since may have been taken
   // away by other calls.
   const char* by() const { return by_; }
 
  private:
-  static constexpr std::size_t kMost = 4;
-  std::array<Span, kMost + 1> holes_;
+  static constexpr std::size_t kFew = 4;
+  std::span<Span> used() { return {many_ ? many_.get() : few_.data(), count_}; }
+  std::span<const Span> used() const { return {many_ ? many_.get() : few_.data(), count_}; }
+
+  std::array<Span, kFew + 1> few_;
+  std::unique_ptr<Span[]> many_;  // has room for most_ + 1, if there is more than few_ holds
+  std::size_t most_ = kFew;
   std::size_t count_ = 0;
   const char* by_ = "";
 };

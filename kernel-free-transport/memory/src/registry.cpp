@@ -115,10 +115,12 @@ Result<std::uint32_t, Refusal> Registry::change_region(std::uint32_t key, const 
   }
   if (const auto refusal = check_region(next)) return Failure{*refusal};
   if (!is_mapped(*table_->port, next)) return Failure{Refusal::kNotMapped};
+  // The memory is the same without a new translation, and keeps its holes. But a region that was on
+  // demand gets the pages that are mapped now.
+  const bool keeps_holes = !change.translation && slot->reach.read() != Reach::kOnDemand;
   table_->shut(*slot);
   slot->become(next);
-  // Without a new translation the memory is the same and keeps its holes.
-  table_->open(*slot, change.translation ? nullptr : &table_->node_of(*slot));
+  table_->open(*slot, keeps_holes ? &table_->node_of(*slot) : nullptr);
   return slot->key;
 }
 

@@ -241,8 +241,9 @@ int advise_mr(ibv_pd* p, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_s
       r.length = list[i].length;
       r.need = write ? memory::kLocalWrite : memory::kLocalRead;
       const auto pin = context.device().memory().pin(r);
-      if (pin) continue;
       using memory::Refusal;
+      if (pin && (flags == 0 || pin->bring_in(r.length, write))) continue;
+      if (pin) refuse(EFAULT, "ibv_advise_mr: sg_list[%u]: %s", i, to_string(Refusal::kNotMapped));
       const int error = pin.error() == Refusal::kNoPermission    ? EPERM
                         : pin.error() == Refusal::kForeignDomain ? EPERM
                         : pin.error() == Refusal::kNoSuchKey     ? ENOENT

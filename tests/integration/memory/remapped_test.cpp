@@ -146,6 +146,69 @@ TEST_F(Mapped, InPart) {
   EXPECT_EQ(write(at + 8188, mr->rkey), IBV_WC_REM_ACCESS_ERR);
 }
 
+// An allocator gives back pages here and there of memory that is registered as a whole.
+TEST_F(Mapped, InManyParts) {
+  constexpr std::size_t kPage = 4096;
+  constexpr std::size_t kHoles = 512;
+  constexpr std::size_t kWhole = 16 * kPage * kHoles;
+  void* const bytes = ::mmap(nullptr, kWhole, kRights, kPrivate, -1, 0);
+  ASSERT_NE(bytes, MAP_FAILED);
+  char* const at = static_cast<char*>(bytes);
+  ibv_mr* const mr = right_.add(at, kWhole);
+  for (std::size_t i = 0; i < kHoles; ++i) ASSERT_EQ(::munmap(at + 16 * i * kPage, kPage), 0);
+  for (std::size_t i = 0; i < kHoles; i += 7) {
+    EXPECT_EQ(write(at + (16 * i + 1) * kPage, mr->rkey), IBV_WC_SUCCESS) << i;
+    EXPECT_EQ(write(at + (16 * i + 15) * kPage, mr->rkey), IBV_WC_SUCCESS) << i;
+  }
+  EXPECT_EQ(write(at + 16 * 100 * kPage, mr->rkey), IBV_WC_REM_ACCESS_ERR);
+}
+
+// A buffer that is mirrored behind itself: one attachment of the segment follows the other.
+TEST_F(Mapped, OneOfTwoAttachments) {
+  const int id = ::shmget(IPC_PRIVATE, kLength, IPC_CREAT | 0600);
+  void* const room = ::mmap(nullptr, 2 * kLength, PROT_NONE, kPrivate, -1, 0);
+  ASSERT_NE(room, MAP_FAILED);
+  ASSERT_EQ(::munmap(room, 2 * kLength), 0);
+  char* const first = static_cast<char*>(::shmat(id, room, 0));
+  ASSERT_EQ(first, room);
+  char* const second = static_cast<char*>(::shmat(id, first + kLength, 0));
+  ::shmctl(id, IPC_RMID, nullptr);
+  ASSERT_EQ(second, first + kLength);
+  ibv_mr* const mr = right_.add(second, kLength);
+  EXPECT_EQ(::shmdt(first), 0);
+  EXPECT_EQ(write(second, mr->rkey), IBV_WC_SUCCESS);
+}
+
+// The region gets the pages that are mapped when it ceases to follow the program's mappings.
+TEST_F(Mapped, NoLongerOnDemand) {
+  char* const at = map();
+  ibv_mr* const mr = right_.add(at, kLength);
+  EXPECT_EQ(::munmap(at, 4096), 0);
+  EXPECT_EQ(write(at, mr->rkey), IBV_WC_REM_ACCESS_ERR);
+  const int access = Side::kAccess | IBV_ACCESS_ON_DEMAND;
+  ASSERT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, access), 0);
+  ASSERT_EQ(::mmap(at, 4096, kRights, kPrivate | MAP_FIXED, -1, 0), at);
+  EXPECT_EQ(write(at, mr->rkey), IBV_WC_SUCCESS);
+  ASSERT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, Side::kAccess), 0);
+  EXPECT_EQ(write(at, mr->rkey), IBV_WC_SUCCESS);
+}
+
+TEST_F(Mapped, PagesThatAreAskedForInAdvance) {
+  char* const at = map();
+  const int access = Side::kAccess | IBV_ACCESS_ON_DEMAND;
+  ibv_mr* const mr = ibv_reg_mr(right_.pd(), at, kLength, access);
+  ASSERT_NE(mr, nullptr);
+  ibv_sge sge{reinterpret_cast<std::uintptr_t>(at), kLength, mr->lkey};
+  const auto advise = [&](std::uint32_t flags) {
+    return ibv_advise_mr(right_.pd(), IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, flags, &sge, 1);
+  };
+  EXPECT_EQ(advise(IBV_ADVISE_MR_FLAG_FLUSH), 0);
+  EXPECT_EQ(::munmap(at + 8192, 4096), 0);
+  EXPECT_EQ(advise(0), 0) << "nobody waits for the pages";
+  EXPECT_EQ(advise(IBV_ADVISE_MR_FLAG_FLUSH), EFAULT);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
 // A region stays if its contents are discarded, or if only the memory behind it changes.
 TEST_F(Mapped, WhatIsOnlyChangedStays) {
   char* const at = map();

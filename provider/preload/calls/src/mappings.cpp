@@ -26,7 +26,8 @@ constexpr std::uintptr_t kPage = 4096;
 struct Line {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
-  std::string_view file;  // device and inode
+  std::uint64_t offset = 0;  // of the first byte in the file
+  std::string_view file;     // device and inode
 };
 
 Line parse(std::string_view text) noexcept {
@@ -35,9 +36,13 @@ Line parse(std::string_view text) noexcept {
   const auto begin = std::from_chars(text.data(), last, line.begin, 16);
   if (begin.ec != std::errc() || begin.ptr == last) return {};
   if (std::from_chars(begin.ptr + 1, last, line.end, 16).ec != std::errc()) return {};
-  // The device and the inode lie between the third and the fifth blank.
+  // The offset follows the second blank; the device and the inode lie between the third and the
+  // fifth.
   std::size_t at = 0;
-  for (int blank = 0; blank < 3 && at < text.size(); ++blank) at = text.find(' ', at) + 1;
+  for (int blank = 0; blank < 3 && at < text.size(); ++blank) {
+    if (blank == 2) (void)std::from_chars(text.data() + at, last, line.offset, 16);
+    at = text.find(' ', at) + 1;
+  }
   const std::size_t end = text.find(' ', text.find(' ', at) + 1);
   line.file = text.substr(at, end - at);
   return line;
@@ -88,11 +93,17 @@ std::size_t length_of(const void* address) noexcept {
   std::uintptr_t end = begin;
   std::array<char, 64> file;
   std::size_t file_length = 0;
+  std::uint64_t offset = 0;
   for_each_line(fd, [&](std::string_view text) {
     const Line line = parse(text);
     if (line.end <= begin) return true;
     if (line.begin != end || line.file.size() > file.size()) return false;
-    if (end == begin) file_length = line.file.copy(file.data(), file.size());
+    if (end == begin) {
+      file_length = line.file.copy(file.data(), file.size());
+      offset = line.offset;
+    }
+    // Another attachment of the same segment may follow, which begins at the segment's start again.
+    if (line.offset != offset + (end - begin)) return false;
     if (line.file != std::string_view(file.data(), file_length)) return false;
     end = line.end;
     return true;

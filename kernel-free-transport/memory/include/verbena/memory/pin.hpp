@@ -94,6 +94,12 @@ class Pin {
     return false;
   }
 
+  // Brings in the pages of on-demand memory. Returns false if one is missing or may not be written
+  // although it should be. Other memory was there when it was registered.
+  bool bring_in(std::size_t length, bool writable) const noexcept {
+    return reach_ != Reach::kOnDemand || paged_->port->is_mapped(address(0), length, writable);
+  }
+
   // 8-byte atomics at the pinned address, which was requested with kRemoteAtomic and is therefore
   // aligned. The original value goes to *original. Values are in host byte order. In direct memory
   // an atomic is one step for the whole machine.
