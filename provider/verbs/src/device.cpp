@@ -38,7 +38,7 @@ void fill_limits(ibv_device_attr& a) {
   a.max_mw = kMaxMw;
   a.max_mcast_grp = kMaxGroups;
   a.max_mcast_qp_attach = kMaxQpPerGroup;
-  a.max_total_mcast_qp_attach = kMaxGroups * kMaxQpPerGroup;
+  a.max_total_mcast_qp_attach = kMaxGroupMemberships;
   a.max_ah = kMaxAh;
   a.max_srq = kMaxSrq;
   a.max_srq_wr = kMaxSrqWr;

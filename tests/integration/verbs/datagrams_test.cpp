@@ -232,6 +232,22 @@ TEST_F(OwnMulticast, LastsUntilEachLidIsDetached) {
   EXPECT_EQ(ibv_detach_mcast(left_, &group_, 0xc00a), 0);
 }
 
+TEST_F(OwnMulticast, HasAsManyMembersAsTheDeviceSays) {
+  ibv_device_attr device{};
+  ASSERT_EQ(ibv_query_device(context_, &device), 0);
+  EXPECT_GE(device.max_total_mcast_qp_attach, device.max_mcast_qp_attach);
+  const std::uint16_t lid = is_infiniband() ? 0xc009 : 0;
+  std::vector<ibv_qp*> members;
+  const auto attach_another = [&] {
+    members.push_back(make({.type = IBV_QPT_UD, .caps = {1, 1, 1, 1, 0}}));
+    return ibv_attach_mcast(members.back(), &group_, lid);
+  };
+  for (int i = 0; i < device.max_mcast_qp_attach; ++i) ASSERT_EQ(attach_another(), 0) << i;
+  EXPECT_EQ(attach_another(), ENOMEM);
+  members.pop_back();
+  for (ibv_qp* member : members) EXPECT_EQ(ibv_detach_mcast(member, &group_, lid), 0);
+}
+
 TEST_F(OwnMulticast, DoesNotComeBackWhereItIsBlocked) {
   for (const bool blocks : {false, true}) {
     make_left(blocks);

@@ -33,7 +33,8 @@ inline constexpr std::uint32_t kMaxSrq = 1u << 20;
 inline constexpr std::uint32_t kMaxSrqWr = 32768;
 inline constexpr std::uint8_t kMaxRdAtomic = 16;
 inline constexpr std::uint32_t kMaxGroups = 8192;
-inline constexpr std::uint32_t kMaxQpPerGroup = 240;
+inline constexpr std::uint32_t kMaxQpPerGroup = 4096;         // what a context may have
+inline constexpr std::uint32_t kMaxGroupMemberships = 16384;  // what a port has
 inline constexpr std::uint32_t kMaxMessage = 1u << 30;
 // Tag matching (ibv_create_srq_ex with IBV_SRQT_TM).
 inline constexpr std::uint32_t kMaxTags = 16384;
