@@ -27,6 +27,7 @@ std::string how_closed(const json& event) {
   const std::string by = text_in(event, "by");
   if (by == "exit") return "exited";
   if (by == "execve") return "became another program (execve)";
+  if (by == "close") return "closed the descriptors of its device";
   return "closed its device";
 }
 

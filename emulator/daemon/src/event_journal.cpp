@@ -24,15 +24,19 @@ JournalSource source_of(const Session& session) {
   return {session.context->port->info().name, session.info.comm, session.info.pid};
 }
 
-// Returns how a context has ended with its process, or that the process lives on (execve). The
-// kernel tells the exit code until the parent has collected the process.
-ContextEnd end_of_process(std::uint32_t pid) {
+// Returns how a context has ended with its process, or that the process lives on: as another
+// program (execve), or without the descriptors. The kernel tells the exit code until the parent has
+// collected the process.
+ContextEnd end_of_process(std::uint32_t pid, const std::string& image) {
   constexpr std::size_t kFlags = 6;
   constexpr std::size_t kExitCode = 49;
   constexpr unsigned long kExiting = 4;  // PF_EXITING
   const std::vector<std::string> fields = fields_of_process(pid);
   if (fields.size() <= kExitCode) return {};
-  if ((std::stoul(fields[kFlags]) & kExiting) == 0) return {ContextEnd::How::kReplaced, 0};
+  if ((std::stoul(fields[kFlags]) & kExiting) == 0) {
+    const bool is_same = !image.empty() && image_of(fields) == image;
+    return {is_same ? ContextEnd::How::kLeft : ContextEnd::How::kReplaced, 0};
+  }
   const int signal = std::stoi(fields[kExitCode]) & 0x7f;
   return {signal == 0 ? ContextEnd::How::kExited : ContextEnd::How::kDied, signal};
 }
@@ -76,8 +80,9 @@ void EventJournal::take_in_all() {
   for (const auto& [key, context] : clients_.contexts()) take_in(*context);
 }
 
-void EventJournal::note_opened(const Session& session) {
+void EventJournal::note_opened(Session& session) {
   if (session.is_further_engine) return;
+  session.image = image_of(fields_of_process(session.info.pid));
   note(json_of_opened(source_of(session), session.context->slot));
 }
 
@@ -95,7 +100,7 @@ void EventJournal::note_closed(Session& session) {
   } else if (session.last_words == JournalKind::kExited) {
     end.how = ContextEnd::How::kExited;
   } else {
-    end = end_of_process(pid);
+    end = end_of_process(pid, session.image);
   }
   note(json_of_end(source_of(session), session.context->slot, end));
 }

@@ -21,7 +21,7 @@ class EventJournal {
 
   // Adds an event, which is an object of journal_json.hpp.
   void note(const std::string& event);
-  void note_opened(const Session& context);
+  void note_opened(Session& context);
   // Must be called while the session still has its context.
   void note_closed(Session& context);
   // Takes in what a context has told, at most a fixed number of records in a turn, so that a

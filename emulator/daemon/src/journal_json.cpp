@@ -74,6 +74,8 @@ const char* word_of(ContextEnd::How how) {
       return "exit";
     case ContextEnd::How::kReplaced:
       return "execve";
+    case ContextEnd::How::kLeft:
+      return "close";
     case ContextEnd::How::kDied:
       break;
   }

@@ -21,7 +21,8 @@ struct JournalSource {
 
 // How a context has ended.
 struct ContextEnd {
-  enum class How : std::uint8_t { kClosed, kExited, kReplaced, kDied };
+  // kLeft: the process has closed the context's descriptors, and nothing else.
+  enum class How : std::uint8_t { kClosed, kExited, kReplaced, kLeft, kDied };
   How how = How::kDied;
   int signal = 0;  // signal that has ended its process; 0: not known
 };

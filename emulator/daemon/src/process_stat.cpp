@@ -53,4 +53,13 @@ std::string state_of_process(std::uint32_t pid) {
   return fields[0];
 }
 
+std::string image_of(const std::vector<std::string>& fields) {
+  constexpr std::size_t kStartOfCode = 23;  // counted from the state
+  constexpr std::size_t kStartOfStack = 25;
+  if (fields.size() <= kStartOfStack) return {};
+  // Who may not trace the process is told 0, or 1 since Linux 4.12.
+  if (fields[kStartOfCode].size() == 1) return {};
+  return fields[kStartOfCode] + " " + fields[kStartOfStack];
+}
+
 }  // namespace verbena::daemon

@@ -14,4 +14,8 @@ std::vector<std::string> fields_of_process(std::uint32_t pid);
 // Returns the state of the process's first thread that has not ended; empty: no such process.
 std::string state_of_process(std::uint32_t pid);
 
+// Returns words that are others after an execve(), which gives the program other addresses; empty:
+// not known.
+std::string image_of(const std::vector<std::string>& fields);
+
 }  // namespace verbena::daemon

@@ -115,9 +115,10 @@ class Session {
   fabric::ClientInfo info;
   bool greeted = false;
   std::optional<Context> context;
-  // State of the context: whether it is a further engine, the journal that it writes, and how it
-  // said that it ends.
+  // State of the context: whether it is a further engine, the program's image that opened it
+  // (process_stat.hpp), the journal that it writes, and how it said that it ends.
   bool is_further_engine = false;
+  std::string image;
   control::JournalReader journal;
   std::optional<control::JournalKind> last_words;
 

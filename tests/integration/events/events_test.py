@@ -96,6 +96,11 @@ class Lives(EventsCase):
         puppet.ask("become")
         self.assertEqual(self.only(puppet, "closed")["by"], "execve")
 
+    def test_a_program_without_descriptors(self):
+        puppet = self.start()
+        self.assertEqual(puppet.do("close"), "ok")
+        self.assertEqual(self.only(puppet, "closed")["by"], "close")
+
     def test_a_death(self):
         for number in (signal.SIGKILL, signal.SIGSEGV):
             # The handler that ASan has for SIGSEGV would end the process in another way.
