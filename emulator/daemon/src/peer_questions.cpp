@@ -40,6 +40,16 @@ bool holds_unread(int socket) {
          memory[SK_MEMINFO_RMEM_ALLOC] != 0;
 }
 
+// Returns the port that keeps a request from its way; null: none. `to` is null if the peer's port
+// is none of this emulator's.
+const fabric::Port* port_down(const fabric::Port& from, const fabric::Port* to) {
+  const auto is_down = [](const fabric::Port& port) {
+    return port.info().port_state == control::PortState::kDown;
+  };
+  if (is_down(from)) return &from;
+  return to != nullptr && is_down(*to) ? to : nullptr;
+}
+
 // The number 0 stands for processes of other namespaces.
 bool is_same_process(const Session& a, const Session& b) {
   return &a == &b || (a.info.pid != 0 && a.info.pid == b.info.pid);
@@ -91,6 +101,12 @@ void PeerQuestions::on_question(Session& asker, const Incoming& in) {
     report.is_own_process = is_same_process(*peer, asker);
   } else {
     describe_former(port, slot, asker, report);
+  }
+  const fabric::Port* const down = port_down(*asker.context->port, port);
+  if (down != nullptr && report.standing != Standing::kStopped) {
+    report = {};
+    report.standing = Standing::kPortDown;
+    report.name = down->info().name;
   }
   asker.send(news, control::kDaemonSequence);
   if (report.standing != Standing::kRuns) return;

@@ -66,6 +66,9 @@ ShortText cause_of(const Endpoint& endpoint, const PeerReport& peer) {
         return ShortText("no device of this emulator has that address");
       }
       return ShortText("no device of this emulator has LID %u", unsigned{endpoint.peer_lid});
+    case Standing::kPortDown:
+      return ShortText("the port of %s is DOWN (verbena port %s up)", peer.name.c_str(),
+                       peer.name.c_str());
     default:
       return {};
   }

@@ -72,6 +72,20 @@ class Peers(puppets.PuppetCase):
         self.assertEqual(first.do("poll", count=4000), " ".join([SUCCESS] * 4000))
         self.assertEqual(second.do("poll", count=4000), " ".join([SUCCESS] * 4000))
 
+    def test_a_port_that_is_down(self):
+        def case(link):
+            first, second = self.pair(link, **IMPATIENT)
+            self.warm(first, second)
+            self.device.control("port", "verbena0", "down")
+            try:
+                self.assertEqual(first.do("write", **second.memory), "ok")
+                self.assertEqual(first.do("poll"), RETRIES_EXCEEDED)
+                self.said_by(first, "the port of verbena0 is DOWN (verbena port verbena0 up)")
+            finally:
+                self.device.control("port", "verbena0", "up")
+
+        self.each_link(case)
+
     def test_one_that_has_ended(self):
         def case(link):
             first, second = self.pair(link, **IMPATIENT)

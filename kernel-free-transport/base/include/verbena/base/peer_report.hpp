@@ -14,10 +14,11 @@ struct PeerReport {
     kRuns = 1,
     kStopped = 2,  // stopped by a signal or a debugger
     kEnded = 3,
-    kClosed = 4,   // lives, but has closed the device
-    kNobody = 5,   // no process has or had queue pairs with such numbers
-    kNowhere = 6,  // no device has the address
-    kAsked = 7,    // asked for, but not known yet; never in a message
+    kClosed = 4,    // lives, but has closed the device
+    kNobody = 5,    // no process has or had queue pairs with such numbers
+    kNowhere = 6,   // no device has the address
+    kAsked = 7,     // asked for, but not known yet; never in a message
+    kPortDown = 8,  // a port on the way is DOWN; `name` is its device
   };
   enum class QueuePair : std::uint8_t {
     kUnknown = 0,
