@@ -135,7 +135,7 @@ void print_fault(const json& f) {
   if (rate != 0) line += " rate " + bytes_text(rate) + "/s";
   if (line.back() == ':') line += " none";
   line += ", seed " + std::to_string(f["seed"].get<std::uint64_t>());
-  if (f["ended"].get<bool>()) line += "; its program has ended";
+  if (f["ended"].get<bool>()) line += "; its queue pair is gone";
   std::printf("%s\n    %s\n", line.c_str(), counted_of(f).c_str());
 }
 

@@ -94,10 +94,8 @@ void FaultChanges::apply(Session& session, std::uint32_t sequence,
   // Rules may be about any device, so all contexts are told. A context that knows them already goes
   // on as before.
   for (const auto& port : fabric_.ports()) {
-    const std::string& name = port->info().name;
     port->apply_own_faults();
-    clients_.tell_contexts(name, control::SetFault{name, port->faults().in_force(), ticket,
-                                                   fabric_.rules().in_force()});
+    tell_contexts(*port, ticket);
   }
   OutstandingOrders::Order wait{
       session.id, {}, [answer, sequence](Session& asker, control::SilentProcesses silent) {
@@ -143,6 +141,20 @@ std::optional<control::Error> FaultChanges::change_rules(fabric::RuleTable& rule
     seeds.insert(change.seed);
   }
   return std::nullopt;
+}
+
+void FaultChanges::tell_contexts(const fabric::Port& port, std::uint32_t ticket) {
+  const std::string& name = port.info().name;
+  clients_.tell_contexts(
+      name, control::SetFault{name, port.faults().in_force(), ticket, fabric_.rules().in_force()});
+}
+
+// A later queue pair of this number must not have the fault. Nobody awaits that it is in force.
+void FaultChanges::on_queue_pair_gone(const Session& context, const Incoming& in) {
+  const auto gone = control::decode<control::QueuePairGone>(in.payload);
+  if (!gone || !context.context || !context.context->has_slot(Qpn(gone->qpn).slot())) return;
+  fabric::Port& port = *context.context->port;
+  if (port.faults().end_queue_pair(gone->qpn)) tell_contexts(port, clients_.next_ticket());
 }
 
 void FaultChanges::on_in_force(const Session& context, const Incoming& in) {

@@ -34,6 +34,7 @@ class FaultChanges {
     search_.on_answer(context, in);
   }
   void on_in_force(const Session& context, const control::Incoming& in);
+  void on_queue_pair_gone(const Session& context, const control::Incoming& in);
   void on_client_gone(Session::Id gone) { search_.on_client_gone(gone); }
 
  private:
@@ -42,6 +43,7 @@ class FaultChanges {
                                              const control::ChangeFault& change,
                                              std::uint64_t fresh_seed, fabric::Seeds& seeds) const;
   std::uint64_t seed_of_new_ones() const;
+  void tell_contexts(const fabric::Port& port, std::uint32_t ticket);
 
   fabric::Fabric& fabric_;
   ClientTable& clients_;

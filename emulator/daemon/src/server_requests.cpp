@@ -82,6 +82,8 @@ void Server::dispatch(Session& session, const Incoming& in) {
       return faults_.on_in_force(session, in);
     case MessageType::kQueuePairFound:
       return faults_.on_queue_pair_found(session, in);
+    case MessageType::kQueuePairGone:
+      return faults_.on_queue_pair_gone(session, in);
     case MessageType::kJournalWritten:
       return journal_.take_in(session);
     case MessageType::kJournalQuery:

@@ -35,10 +35,6 @@ void copy_named(FaultValues& to, const FaultValues& from, std::uint32_t named) {
   });
 }
 
-bool is_of_one_qp(const FaultSpec& spec) {
-  return spec.qpn != FaultSpec::kEveryQp && spec.qpn != FaultSpec::kCm;
-}
-
 }  // namespace
 
 void add_counted(const control::StatsPage& page, const FaultSpec& spec, FaultTotals& totals) {
@@ -63,7 +59,7 @@ std::vector<std::uint32_t> FaultTable::aims_of(const ChangeFault& change) const 
   if (change.cm) aims.push_back(FaultSpec::kCm);
   if (!change.data || change.clear || change.named != control::kFaultSeed) return aims;
   for (const Fault& fault : faults_) {
-    if (is_of_one_qp(fault.spec) && !fault.ended) aims.push_back(fault.spec.qpn);
+    if (fault.spec.is_of_one_queue_pair() && !fault.ended) aims.push_back(fault.spec.qpn);
   }
   return aims;
 }
@@ -91,7 +87,7 @@ FaultTable::Fault& FaultTable::find_or_add(std::uint32_t qpn, std::uint64_t seed
   spec.id = next_id_++;
   spec.seed = seed;
   const Fault* general = find(FaultSpec::kEveryQp);
-  if (is_of_one_qp(spec) && general != nullptr) spec.seed = general->spec.seed;
+  if (spec.is_of_one_queue_pair() && general != nullptr) spec.seed = general->spec.seed;
   return faults_.emplace_back(Fault{spec});
 }
 
@@ -101,7 +97,7 @@ Outcome<Seeds> FaultTable::change(const ChangeFault& change, std::uint64_t fresh
   if (change.clear) {
     std::erase_if(faults_, [&](const Fault& fault) {
       return std::ranges::count(aims, fault.spec.qpn) != 0 ||
-             (takes_all && is_of_one_qp(fault.spec));
+             (takes_all && fault.spec.is_of_one_queue_pair());
     });
     forget_what_does_nothing();
     return Seeds{};
@@ -137,7 +133,7 @@ void FaultTable::forget_what_does_nothing() {
   const Fault* general = find(FaultSpec::kEveryQp);
   const FaultValues everybodys = general != nullptr ? general->spec.values : FaultValues{};
   for (Fault& fault : faults_) {
-    const FaultValues background = is_of_one_qp(fault.spec) ? everybodys : FaultValues{};
+    const FaultValues background = fault.spec.is_of_one_queue_pair() ? everybodys : FaultValues{};
     with_each_value(fault.spec.values, background,
                     [&fault](std::uint32_t bit, const auto& mine, const auto& theirs) {
                       if (mine == 0 && theirs == 0) fault.named &= ~bit;
@@ -149,7 +145,7 @@ void FaultTable::forget_what_does_nothing() {
 FaultSpec FaultTable::in_force(const Fault& fault) const {
   FaultSpec spec = fault.spec;
   const Fault* general = find(FaultSpec::kEveryQp);
-  if (is_of_one_qp(spec)) {
+  if (spec.is_of_one_queue_pair()) {
     spec.values = general != nullptr ? general->spec.values : FaultValues{};
   }
   copy_named(spec.values, fault.spec.values, fault.named);
@@ -170,8 +166,15 @@ void FaultTable::retire(const control::StatsPage& page) {
 
 void FaultTable::end_queue_pairs_of(std::uint32_t slot) {
   for (Fault& fault : faults_) {
-    if (is_of_one_qp(fault.spec) && Qpn(fault.spec.qpn).slot() == slot) fault.ended = true;
+    if (fault.spec.is_of_one_queue_pair() && Qpn(fault.spec.qpn).slot() == slot) fault.ended = true;
   }
+}
+
+bool FaultTable::end_queue_pair(std::uint32_t qpn) {
+  Fault* const fault = find(qpn);
+  if (fault == nullptr || !fault->spec.is_of_one_queue_pair()) return false;
+  fault->ended = true;
+  return true;
 }
 
 }  // namespace verbena::fabric

@@ -101,6 +101,10 @@ void AttachedEngine::on_own_descriptors_closed() noexcept {
   on_lost("the program has closed descriptors of the device");
 }
 
+void AttachedEngine::on_destroyed(Qpn number) noexcept {
+  if (orders_.names_queue_pairs()) client_.tell(control::QueuePairGone{number.value()});
+}
+
 void AttachedEngine::part() noexcept {
   engine_->part();
   if (is_first_ && !has_failed()) journal_.note_end(control::JournalKind::kExited);

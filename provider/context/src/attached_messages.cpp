@@ -38,6 +38,7 @@ void AttachedEngine::on_port_message(control::Incoming& message) {
   });
   handle<control::SetFault>(message, [this](const auto& fault) {
     orders_.on_faults(fault.faults, fault.rules);
+    end_faults_of_none(fault.faults);
     client_.tell(control::FaultsInForce{fault.ticket});
   });
   handle<control::SetCapture>(message, [&](auto&& capture) {
@@ -72,6 +73,17 @@ void AttachedEngine::find_queue_pair(const control::FindQueuePair& question) {
   control::QueuePairFound answer{question.ticket, false};
   engine_->device().with_qp(Qpn(question.qpn), [&](qp::QueuePair&) { answer.found = true; });
   client_.tell(answer);
+}
+
+// The queue pair may have been destroyed just before the fault for it came.
+void AttachedEngine::end_faults_of_none(const std::vector<control::FaultSpec>& faults) {
+  for (const control::FaultSpec& spec : faults) {
+    const Qpn number(spec.qpn);
+    if (!spec.is_of_one_queue_pair() || number.slot() != engine_->device().options().slot) continue;
+    bool is_there = false;
+    engine_->device().with_qp(number, [&](qp::QueuePair&) { is_there = true; });
+    if (!is_there) client_.tell(control::QueuePairGone{spec.qpn});
+  }
 }
 
 void AttachedEngine::answer_about_queue_pair(const control::QpQuestion& question) {

@@ -59,6 +59,8 @@ void LinkOrders::on_faults(const std::vector<control::FaultSpec>& faults,
       !scripts.packets.empty() || std::ranges::any_of(faults, [](const control::FaultSpec& spec) {
         return spec.qpn != control::FaultSpec::kCm;
       });
+  names_queue_pairs_.publish(
+      std::ranges::any_of(faults, [](const auto& spec) { return spec.is_of_one_queue_pair(); }));
   choose_packs(has_faults_ || links_->capture().is_running());
   std::vector<link::FaultRule> rules;
   for (const control::FaultSpec& spec : faults) {

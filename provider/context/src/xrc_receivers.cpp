@@ -188,7 +188,9 @@ std::uint32_t XrcReceivers::destroy_unused(Qp& receiver) {
   receivers_.erase(receiver.pair->number().value());
   // The peer must learn of a message that was received, here or at a proxy.
   context_.first().engine().catch_up();
+  const Qpn number = receiver.pair->number();
   context_.device().destroy_qp(receiver.pair);
+  context_.first().on_destroyed(number);
   const std::uint32_t domain = receiver.receiver->domain;
   delete &receiver;
   --context_.counts().qps;

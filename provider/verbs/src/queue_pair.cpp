@@ -339,6 +339,7 @@ int destroy_qp(ibv_qp* q) noexcept {
   qp.engine.catch_up();
   qp.engine.device().destroy_qp(qp.pair);
   qp.pair = nullptr;
+  qp.home.on_destroyed(Qpn(q->qp_num));
   qp.context.events().end_of("ibv_destroy_qp", *q, q->qp_num, q->events_completed, qp.async_events);
   count_parts(qp, false);
   --qp.home.counts().qps;

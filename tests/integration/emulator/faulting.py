@@ -202,7 +202,7 @@ class Faults(EmulatorCase):
         self.until(lambda: self.faults()[f"0x{qpn:06x}", "data"]["ended"], "its program has ended")
         with cc.Client(self.dir).open_device() as client:
             self.assertEqual([fault[0] for fault in self.confirmed(client, "--reorder", "1%")[1]], [0, 1])
-        self.assertIn("its program has ended", self.verbena("status").stdout)
+        self.assertIn("its queue pair is gone", self.verbena("status").stdout)
         # This client does not answer.
         with cc.Client(self.dir).open_device() as client:
             done = self.verbena("fault", "--qp", hex(client.slot << 14 | 5), "--loss", "1%")

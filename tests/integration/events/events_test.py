@@ -293,6 +293,18 @@ class Injected(EventsCase):
         self.fault("--qp", f"0x{puppet.qpn:06x}", "--loss", "5%", "--seed", "9")
         self.assert_has(self.news("fault_set")[0], device="verbena0", qpn=f"0x{puppet.qpn:06x}", values={"loss_ppm": 50000})
 
+    def test_the_fault_of_a_queue_pair_ends_with_it(self):
+        puppet = self.start()
+        self.fault("--qp", f"0x{puppet.qpn:06x}", "--loss", "5%", "--seed", "9")
+
+        def has_ended():
+            (fault,) = json.loads(self.device.control("status", "--json").stdout)["devices"][0]["faults"]
+            return fault["ended"]
+
+        self.assertFalse(has_ended())
+        self.assertEqual(puppet.do("destroy"), "ok")
+        self.until(has_ended, "the fault waits for the next queue pair of this number")
+
     def test_what_is_refused_is_no_event(self):
         self.assertNotEqual(self.device.control("fault", "--qp", "0x123456", "--loss", "1%").returncode, 0)
         self.assertNotEqual(self.device.control("fault", "--device", "none", "--loss", "1%").returncode, 0)

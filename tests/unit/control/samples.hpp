@@ -27,7 +27,7 @@ using AllMessages = std::tuple<
     RegionFollowed, RegionSettled, OpenDomain, DomainOpened, CloseDomain, ProxyWanted, ProxyAnswer,
     ProxiesReleased, ReceiverCall, ReceiverAnswer, ReceiverDone, ReceiverEvent, PeerQuestion,
     PeerNews, QpQuestion, QpAnswer, ChangeFault, FaultsInForce, FaultChanged, FindQueuePair,
-    QueuePairFound, RaiseEvent, JournalWritten, JournalQuery, JournalText>;
+    QueuePairFound, QueuePairGone, RaiseEvent, JournalWritten, JournalQuery, JournalText>;
 
 inline DeviceInfo sample_device() {
   DeviceInfo d;
@@ -104,6 +104,7 @@ inline void fill(JournalQuery& m) { m = {0x123456789a, true}; }
 inline void fill(JournalText& m) { m = {false, 7, "{\"seq\":7}\n"}; }
 inline void fill(FindQueuePair& m) { m = {3, 0x4001}; }
 inline void fill(QueuePairFound& m) { m = {3, true}; }
+inline void fill(QueuePairGone& m) { m = {0x4001}; }
 inline void fill(Shutdown& m) { m.reason = "asked"; }
 inline void fill(Capture& m) { m = {"a", true}; }
 inline CaptureOrder sample_order() { return {true, {IpAddress::v4(0x7f010001)}}; }

@@ -121,6 +121,29 @@ TEST_F(FaultChangesTest, WhatCannotBeIsRefusedAndNobodyIsTold) {
   EXPECT_EQ(changes_, 0);
 }
 
+TEST_F(FaultChangesTest, TheFaultOfAQueuePairEndsWithIt) {
+  const Client asker = connect();
+  const Client context = connect_context("a");
+  const Client other = connect_context("a");
+  ChangeFault change = loss_at("a");
+  change.qpn = Qpn::from(context.session->context->slot, 7).value();
+  fabric::FaultTable& table = fabric_->find("a")->faults();
+  ASSERT_TRUE(table.change(change, 1).ok());
+  const auto say_gone = [this](const Client& who, std::uint32_t qpn) {
+    faults_->on_queue_pair_gone(*who.session, incoming(control::QueuePairGone{qpn}));
+  };
+  say_gone(other, change.qpn);
+  say_gone(asker, change.qpn);
+  say_gone(context, change.qpn + 1);
+  EXPECT_TRUE(hears_nothing(context));
+  ASSERT_EQ(table.in_force().size(), 1u);
+  say_gone(context, change.qpn);
+  EXPECT_TRUE(heard<SetFault>(context).first.faults.empty());
+  EXPECT_TRUE(heard<SetFault>(other).first.faults.empty());
+  ASSERT_EQ(table.all().size(), 1u) << "it is shown on";
+  EXPECT_TRUE(table.all()[0].ended);
+}
+
 TEST_F(FaultChangesTest, OneDeviceWithoutRoomRefusesTheChangeForAll) {
   const Client asker = connect();
   const Client context = connect_context("a");

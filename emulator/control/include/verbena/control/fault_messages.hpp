@@ -55,6 +55,7 @@ struct FaultSpec {
   std::uint64_t id = 0;
   FaultValues values;
   std::uint64_t seed = 0;
+  bool is_of_one_queue_pair() const { return qpn != kEveryQp && qpn != kCm; }
   bool operator==(const FaultSpec&) const = default;
   VERBENA_FIELDS { a(m.qpn, m.place, m.id, m.values, m.seed); }
 };

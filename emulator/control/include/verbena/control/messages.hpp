@@ -155,6 +155,12 @@ struct QueuePairFound {
   bool found = false;
   VERBENA_MESSAGE(kQueuePairFound) { a(m.ticket, m.found); }
 };
+// A provider has destroyed this queue pair, or has none of this number, and a fault is set for it.
+// There is no answer.
+struct QueuePairGone {
+  std::uint32_t qpn = 0;
+  VERBENA_MESSAGE(kQueuePairGone) { a(m.qpn); }
+};
 
 // The daemon ends in an orderly way. Its contexts then die as if it had been killed.
 struct Shutdown {

@@ -23,7 +23,7 @@ namespace verbena::control {
 inline constexpr std::uint32_t kMagic = 0x31425256;  // "VRB1"
 // Version of everything that the processes of one emulator agree on: these messages, the pages that
 // they share, and what they send each other through rings and in bundles.
-inline constexpr std::uint16_t kProtocolVersion = 21;
+inline constexpr std::uint16_t kProtocolVersion = 22;
 inline constexpr std::size_t kHeaderSize = 16;
 inline constexpr std::size_t kMaxMessage = 64 * 1024;  // header included
 inline constexpr std::size_t kMaxFds = 8;              // descriptors beside one message
@@ -102,7 +102,8 @@ inline constexpr std::uint32_t kDaemonSequence = 0x80000000u;
   X(kFaultsInForce, 0x0075)      \
   X(kJournalWritten, 0x0076)     \
   X(kJournalQuery, 0x0077)       \
-  X(kJournalText, 0x0078)
+  X(kJournalText, 0x0078)        \
+  X(kQueuePairGone, 0x0079)
 
 enum class MessageType : std::uint16_t {
 #define VERBENA_MESSAGE_ENUM(id, number) id = number,

@@ -26,7 +26,7 @@ class FaultTable {
   struct Fault {
     control::FaultSpec spec;  // own values; only the values in `named` count
     std::uint32_t named = 0;  // control::FaultField
-    bool ended = false;       // the queue pair's program has ended
+    bool ended = false;       // the queue pair is gone
     FaultTotals retired{};    // counts of contexts that are gone
   };
 
@@ -44,6 +44,8 @@ class FaultTable {
   // table so that users can see what they did. They do not affect new owners of the numbers.
   void retire(const control::StatsPage& page);
   void end_queue_pairs_of(std::uint32_t slot);
+  // Handles the end of one queue pair in the same way. Returns whether it had a fault.
+  bool end_queue_pair(std::uint32_t qpn);
 
  private:
   Fault* find(std::uint32_t qpn);

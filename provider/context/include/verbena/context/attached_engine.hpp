@@ -58,6 +58,8 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   bool has_failed() const noexcept { return engine_->has_failed(); }
   // Refuses with EIO, explained, once the daemon is gone and in a forked child.
   void check_alive(const char* verb) const;
+  // Must be called after a queue pair was destroyed: a fault that was set for it ends.
+  void on_destroyed(Qpn number) noexcept;
   // Adds a slot of queue pair numbers. Returns why that failed, or "" on success.
   std::string add_slot();
 
@@ -97,6 +99,7 @@ class AttachedEngine final : private EngineHost, private DaemonListener {
   void on_port_message(control::Incoming& message);
   void on_question(const control::Incoming& message);
   void find_queue_pair(const control::FindQueuePair& question);
+  void end_faults_of_none(const std::vector<control::FaultSpec>& faults);
   void answer_about_queue_pair(const control::QpQuestion& question);
   std::vector<control::WaitingDestroy> waiting_destroys();
   void report_status(const control::StatusRequest& request, std::uint32_t sequence);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "verbena/base/lock.hpp"
 #include "verbena/context/failing_calls.hpp"
 #include "verbena/control/messages.hpp"
 #include "verbena/control/stats_page.hpp"
@@ -30,6 +31,8 @@ class LinkOrders {
   void on_capture(control::CaptureOrder&& order, const control::UniqueFd& ring);
   void on_faults(const std::vector<control::FaultSpec>& faults,
                  const std::vector<control::RuleSpec>& rules);
+  // Returns whether a single queue pair of this device has a fault. Any thread may ask.
+  bool names_queue_pairs() const noexcept { return names_queue_pairs_.read_relaxed(); }
 
  private:
   void choose_packs(bool must_be_ordinary);
@@ -46,6 +49,7 @@ class LinkOrders {
   control::StatsPage* stats_ = nullptr;
   FailingCalls* calls_ = nullptr;
   bool has_faults_ = false;  // faults on this engine's own links
+  Published<bool> names_queue_pairs_{false};
 };
 
 }  // namespace verbena::provider
