@@ -169,6 +169,7 @@ void Connection::on(TimeNs now, const Mad& mad, const Dreq& dreq) {
       post(CmEventKind::kDrepReceived, &mad);
       break;
     case kTimewait:  // this side's DREP was lost
+    case kIdle:
       send_drep(mad.transaction_id);
       break;
     default:

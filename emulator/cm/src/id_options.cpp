@@ -51,7 +51,7 @@ int set_id_option(RdmaId& id, std::uint32_t name, std::span<const std::uint8_t> 
       return 0;
     case kReuseAddr:
       if (!read_option(value, word)) return EINVAL;
-      if (id.state == IdState::kListening ? word != 0 : id.state != IdState::kIdle && word == 0) {
+      if (id.state == IdState::kListening || (id.state != IdState::kIdle && word == 0)) {
         return EINVAL;
       }
       id.reuse_address = word != 0;

@@ -244,10 +244,9 @@ int RdmaCm::connect(TimeNs now, ChannelId channel, IdHandle handle, const ConnPa
   RdmaId* id = nullptr;
   if (const int error = find(channel, handle, id)) return error;
   if (id->state != IdState::kRouteResolved) return EINVAL;
-  id->qp_num = param.qp_num;
-  id->srq = param.srq;
   const int error = id->is_ud() ? connect_ud(now, *id, param) : connect_rc(now, *id, param, ece);
   if (error != 0) return error;
+  id->take_queue_pair(param.qp_num, param.srq);
   id->state = IdState::kConnecting;
   drain(now);
   return 0;
@@ -280,9 +279,8 @@ int RdmaCm::accept(TimeNs now, ChannelId channel, IdHandle handle, std::uint64_t
   if (id->state != IdState::kConnecting || id->comm == 0) return EINVAL;
   int error = 0;
   if (param != nullptr) {
-    id->qp_num = param->qp_num;
-    id->srq = param->srq;
     error = id->is_ud() ? accept_ud(now, *id, *param, ece) : accept_rc(now, *id, *param, ece);
+    if (error == 0) id->take_queue_pair(param->qp_num, param->srq);
     // Waiting events carry the ID's uid, so an acceptance without a uid leaves it.
     if (error == 0 && uid != 0) id->uid = uid;
   } else if (id->is_ud()) {
@@ -307,9 +305,10 @@ int RdmaCm::accept_rc(TimeNs now, RdmaId& id, const ConnParam& param, const Ece&
 int RdmaCm::accept_ud(TimeNs now, RdmaId& id, const ConnParam& param, const Ece& ece) {
   const std::optional<SidrRep> rep = sidr_rep_of(id, param, ece);
   if (!rep) return EINVAL;
+  if (!agent_.send_sidr_rep(now, id.comm, *rep, ece.option)) return EINVAL;
   if (param.qkey != 0) id.qkey = param.qkey;
-  id.is_accepted = agent_.send_sidr_rep(now, id.comm, *rep, ece.option);
-  return id.is_accepted ? 0 : EINVAL;
+  id.is_accepted = true;
+  return 0;
 }
 
 int RdmaCm::reject(TimeNs now, ChannelId channel, IdHandle handle, std::uint8_t reason,

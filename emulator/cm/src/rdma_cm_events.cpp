@@ -101,8 +101,9 @@ void RdmaCm::break_promise(ChannelId channel, IdHandle handle, std::uint64_t uid
   if (!shares_.objects.may_take(process_of(channel))) return;
   if (id->uid == 0) id->uid = uid;
   if (id->missed) return post(*id, *std::exchange(id->missed, nullptr));
-  // A program that has ended the connection itself waits for nothing.
-  if (id->state != IdState::kDisconnected) post(*id, RdmaEventType::kConnectError, -error);
+  // A program that has ended the connection itself, or was told of its end, waits for nothing.
+  if (id->state == IdState::kDisconnected || id->has_failed) return;
+  post(*id, RdmaEventType::kConnectError, -error);
 }
 
 // --- IDs come and go --------------------------------------------------------------------------
@@ -214,6 +215,9 @@ void RdmaCm::on_connection_event(RdmaId& id, const CmEvent& cause) {
   const std::optional<RdmaEvent> event = connection_event(cause);
   if (!event) return;
   if (event->type == RdmaEventType::kDisconnected) id.state = IdState::kDisconnected;
+  id.has_failed = event->type == RdmaEventType::kRejected ||
+                  event->type == RdmaEventType::kUnreachable ||
+                  event->type == RdmaEventType::kConnectError;
   post(id, *event);
 }
 
@@ -348,9 +352,10 @@ void RdmaCm::handle_port_down(DeviceId device) {
   neighbours_.look_soon();
   const PortInfo* port = ports_.find(device);
   if (port == nullptr || port->roce) return;
-  for (const auto& [number, membership] : memberships_) {
+  for (auto& [number, membership] : memberships_) {
     RdmaId& owner = ids_.at(membership.owner);
-    if (owner.device != device || !may_have_news(owner)) continue;
+    if (owner.device != device || membership.has_ended || !may_have_news(owner)) continue;
+    membership.has_ended = true;
     RdmaEvent event = membership_event(RdmaEventType::kMulticastError, number, membership.uid);
     event.status = -ENETRESET;
     post(owner, event);

@@ -250,6 +250,30 @@ TEST_P(ChannelEventsTest, ABrokenPromiseIsAnEvent) {
   EXPECT_FALSE(passive_.take());
 }
 
+// The peer rejects while the program confirms, which it was promised to succeed.
+TEST_P(ChannelEventsTest, ARejectionIsTheOnlyEndOfAPromisedConfirmation) {
+  listening(0);
+  connect(1);
+  const auto request = passive_.take();
+  ASSERT_TRUE(request);
+  const ConnParam accepted = param(0x8001);
+  EXPECT_EQ(b_.cm.accept(world_.now, kChannel, request->id, 42, &accepted, Ece{}), 0);
+  world_.step();
+  while (const auto event = active_.take()) {
+    if (event->event == 5u) break;
+  }
+  std::uint32_t reported = 0;
+  std::uint32_t withdrawn = 0;
+  EXPECT_EQ(b_.cm.destroy_id(world_.now, kChannel, request->id, reported, withdrawn), 0);
+  world_.step();
+  EXPECT_EQ(a_.cm.accept(world_.now, kChannel, kFirst, 0, nullptr, Ece{}), EINVAL);
+  a_.cm.break_promise(kChannel, kFirst, 0, EINVAL);
+  const auto rejected = active_.take();
+  ASSERT_TRUE(rejected);
+  EXPECT_EQ(rejected->event, 8u);
+  EXPECT_FALSE(active_.take());
+}
+
 TEST_P(ChannelEventsTest, OnlyWhatWasTakenCounts) {
   const IdHandle first = resolving(1);
   const IdHandle second = resolving(2);

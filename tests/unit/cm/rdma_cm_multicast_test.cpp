@@ -116,6 +116,8 @@ TEST(PortDownTest, EndsMembershipsOnInfiniBandOnly) {
       EXPECT_EQ(event->uid, 5u);
       EXPECT_EQ(event->id, membership);
     }
+    cm.handle_port_down(1);
+    EXPECT_FALSE(cm.has_pending_events()) << "it has ended already";
     EXPECT_EQ(cm.leave(1, membership, reported, withdrawn), 0);
     EXPECT_EQ(reported, roce ? 1u : 2u);
   }

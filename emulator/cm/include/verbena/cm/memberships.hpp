@@ -17,12 +17,13 @@ class Memberships {
     IdHandle owner = 0;
     std::uint64_t uid = 0;
     std::uint32_t events_reported = 0;
+    bool has_ended = false;  // the port went down; the program has still to leave
   };
 
   // Returns the number of the new membership. No number is given twice.
   std::uint32_t add(RdmaId& owner, std::uint64_t uid) {
     const std::uint32_t number = next_++;
-    all_.emplace(number, Membership{owner.handle, uid, 0});
+    all_.emplace(number, Membership{owner.handle, uid});
     owner.memberships.push_back(number);
     return number;
   }
@@ -40,6 +41,8 @@ class Memberships {
     owner.memberships.clear();
   }
   // Iterate over pairs of a number and a membership, in no order.
+  auto begin() { return all_.begin(); }
+  auto end() { return all_.end(); }
   auto begin() const { return all_.begin(); }
   auto end() const { return all_.end(); }
 

@@ -48,6 +48,7 @@ struct RdmaId {
   std::uint32_t qp_num = 0;
   std::uint32_t qkey = 0;
   bool is_accepted = false;  // for UD: the program or the peer has accepted
+  bool has_failed = false;   // the program is told that its connection did not come about
   bool srq = false;
   bool holds_port = false;
   bool reuse_address = false;
@@ -58,6 +59,10 @@ struct RdmaId {
   std::vector<std::uint32_t> memberships;
   std::unique_ptr<RdmaEvent> missed;  // first event that came while `uid` was 0
 
+  void take_queue_pair(std::uint32_t number, bool has_srq) {
+    qp_num = number;
+    srq = has_srq;
+  }
   bool is_ud() const { return qp_type == QpType::kUd; }
   bool is_addressed() const {
     return destination.is_set() && state != IdState::kBound && state != IdState::kAddressQuery;
