@@ -9,6 +9,8 @@ import json
 import os
 import pathlib
 import random
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -178,8 +180,16 @@ class StrangersTest(unittest.TestCase):
         self.inject_as_nobody()
         self.exchange()
 
+    def queued(self):
+        """Returns how many bytes wait in the sockets of the data path at our address."""
+        local = socket.inet_aton(self.address)[::-1].hex().upper() + ":12B7"
+        rows = [line.split() for line in pathlib.Path("/proc/net/udp").read_text(encoding="utf-8").splitlines()]
+        ours = [row[4] for row in rows if row[1] == local]
+        self.assertNotEqual(ours, [])
+        return sum(int(queues.split(":")[1], 16) for queues in ours)
+
     def test_a_flood_takes_no_room(self):
-        """More unwanted packets come than a socket holds. The packets of the peers still arrive."""
+        """More unwanted packets come than a socket holds, while nobody reads. The packets of the peers still arrive."""
         qpns = self.connect()
         self.exchange()
 
@@ -188,7 +198,14 @@ class StrangersTest(unittest.TestCase):
             for n in range(20000):
                 way.send(stranger.send_only(qpns[n % 2], n, b"x" * 1024), self.address)
 
-        as_nobody(flood)
+        for end in self.ends:
+            end.process.send_signal(signal.SIGSTOP)
+        try:
+            as_nobody(flood)
+            self.assertEqual(self.queued(), 0)
+        finally:
+            for end in self.ends:
+                end.process.send_signal(signal.SIGCONT)
         self.exchange()
 
     def test_its_source_ports_are_nobody_elses(self):
