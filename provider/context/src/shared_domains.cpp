@@ -72,6 +72,7 @@ std::uint32_t SharedDomains::open(const char* verb, const File& file, int oflags
   const std::lock_guard guard(lock_);
   Uses& uses = uses_[opened->number];
   ++uses.count;
+  ++uses.opens;
   if (!uses.file) uses.file = std::move(descriptor);
   return opened->number;
 }
@@ -82,18 +83,21 @@ void SharedDomains::keep(std::uint32_t number) {
 }
 
 void SharedDomains::close(std::uint32_t number, Await await) {
+  std::uint32_t opens = 0;
   {
     const std::lock_guard guard(lock_);
     const auto uses = uses_.find(number);
     if (uses == uses_.end() || --uses->second.count != 0) return;
     let_go(std::move(uses->second.file));
+    opens = uses->second.opens;
     uses_.erase(uses);
   }
-  if (context_.is_fatal()) return;
-  if (await == Await::kDaemon) {
-    (void)context_.ask<control::Ack>(control::CloseDomain{number});
-  } else {
-    context_.tell(control::CloseDomain{number});
+  for (; opens != 0 && !context_.is_fatal(); --opens) {
+    if (await == Await::kDaemon) {
+      (void)context_.ask<control::Ack>(control::CloseDomain{number});
+    } else {
+      context_.tell(control::CloseDomain{number});
+    }
   }
 }
 

@@ -41,8 +41,12 @@ ibv_mr* import_foreign_mr(Context& context, Pd& pd, std::uint32_t number) {
     }
     memory::RegionRequest r = context.imports().request_for(o);
     r.key = number;
+    // The first page of an on-demand region may be missing.
     std::uint8_t first = 0;
-    if (!context.user_memory().read(&first, r.host_address, 1)) {
+    const bool is_there = (o.access & memory::kOnDemand) != 0
+                              ? context.user_memory().foreign().may_be_read()
+                              : context.user_memory().read(&first, r.host_address, 1);
+    if (!is_there) {
       refuse(EPERM, "%s: the kernel does not let this process read the memory of region %u's owner",
              kVerb, number);
     }

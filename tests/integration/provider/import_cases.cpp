@@ -182,6 +182,8 @@ class Owner {
         EXPECT(ibv_rereg_mr(mr_, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, bytes_ + kHalf, kHalf,
                             0) == 0);
         return;
+      case 'o':
+        return follow_what_is_mapped();
       case 'm':
         return register_many();
       case 's':
@@ -192,6 +194,15 @@ class Owner {
   }
 
  private:
+  // The region becomes an on-demand one, whose first page is missing.
+  void follow_what_is_mapped() {
+    constexpr std::size_t kPage = 4096;
+    void* const at =
+        ::mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT(at != MAP_FAILED && ::munmap(at, kPage) == 0);
+    EXPECT(ibv_rereg_mr(mr_, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS, nullptr,
+                        at, 2 * kPage, kShared | IBV_ACCESS_ON_DEMAND) == 0);
+  }
   void register_many() {
     std::uint32_t numbers[kMany];
     for (std::size_t i = 0; i < kMany; ++i) {
@@ -416,6 +427,10 @@ void import_of_a_changed_region() {
   EXPECT(imported.read_by(qp) == IBV_WC_SUCCESS && imported.bytes[0] == 's');
   EXPECT(imported.write_by(qp) == IBV_WC_SUCCESS);
   EXPECT(ibv_destroy_qp(qp) == 0);
+  imported.order('o');
+  ibv_mr* const late = ibv_import_mr(imported.pd, imported.gift.mr);
+  EXPECT(late != nullptr);
+  ibv_unimport_mr(late);
   imported.order('d');
   expect_no_access(imported);
   imported.close();

@@ -382,6 +382,20 @@ class XrcTest(XrcCase):
         first.end(kill=True)
         self.makes_the_domain(second, second)
 
+    def test_a_domain_that_was_opened_again_is_closed_in_the_end(self):
+        """A receiver that another process uses keeps the domain of its maker, who opens it a second time meanwhile."""
+        maker, other, third = (self.member(domain=None) for _ in range(3))
+        maker.do("domain", self.file, "c")
+        other.do("domain", self.file, "-")
+        other.do("open_qp", maker.numbers("receiver")[0])
+        maker.do("destroy_qp")
+        maker.do("close_domain")
+        maker.do("domain", self.file, "-")
+        maker.do("close_domain")
+        other.do("destroy_qp")
+        other.do("close_domain")
+        self.makes_the_domain(third, third)
+
     def test_a_file_that_is_removed_has_no_successor(self):
         """Its domain stays, and no new file is taken for it, although most file systems would give it the same number."""
         member = self.member(contexts=2, domain=None)

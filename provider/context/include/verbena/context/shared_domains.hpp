@@ -53,6 +53,7 @@ class SharedDomains {
  private:
   struct Uses {
     std::uint32_t count = 0;
+    std::uint32_t opens = 0;  // at the daemon, which wants each of them closed
     // As long as it is open, no new file gets the inode.
     control::UniqueFd file;
   };

@@ -21,6 +21,7 @@ class ForeignMemory {
   // The owner has closed the context from which all imported objects came.
   void end() noexcept { ended_.store(true, std::memory_order_release); }
 
+  bool may_be_read() const noexcept { return fd() >= 0; }
   // Return false if the memory is not there, wholly or in part.
   bool read(void* to, std::uint64_t address, std::size_t length) const noexcept;
   bool write(std::uint64_t address, const void* from, std::size_t length) const noexcept;
