@@ -296,6 +296,22 @@ void play_held_and_waited_for() {
     say("waited for: %d code %d\n", got, info.si_code);
   }
 }
+// Nor do its sigset and sigignore set and block by the functions that programs call.
+void play_held_by_sigset() {
+  before_setting();
+  after_setting();
+  say("was default: %d\n", ::sigset(SIGSEGV, SIG_HOLD) == SIG_DFL);
+  say("held: %s\n", blocked().c_str());
+  meet_gone_memory();
+  say("was held: %d\n", ::sigset(SIGSEGV, SIG_IGN) == SIG_HOLD);
+  say("ignored: %s\n", blocked().c_str());
+  meet_gone_memory();
+  say("ignores: %d\n", ::sigignore(SIGBUS));
+  meet_gone_memory();
+  struct sigaction now {};
+  ::sigaction(SIGBUS, nullptr, &now);
+  say("is ignored: %d\n", now.sa_handler == SIG_IGN);
+}
 #pragma GCC diagnostic pop
 
 // All signals are blocked before the device is opened or after it, as in servers, and another
@@ -429,6 +445,7 @@ INSTANTIATE_TEST_SUITE_P(
         Scene{"MasksThatChangeWhileOneWaits", &play_masks_that_change_while_one_waits},
         Scene{"WaitedForAsThreadsBegin", &play_waited_for_as_threads_begin},
         Scene{"HeldAndWaitedFor", &play_held_and_waited_for},
+        Scene{"HeldBySigset", &play_held_by_sigset},
         Scene{"ThreadsThatBlockAll", &play_threads_that_block_all},
         Scene{"AFileThatWasCutOff", &play_file_that_was_cut_off}, Scene{"AChild", &play_child},
         Scene{"AnOverflow", &play_overflow}),

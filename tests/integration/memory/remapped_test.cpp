@@ -27,9 +27,9 @@ char* map(char* at = nullptr, int more = 0) {
   EXPECT_NE(bytes, MAP_FAILED);
   return static_cast<char*>(bytes);
 }
-char* attach(char* at) {
+char* attach(char* at, int flags = 0) {
   const int id = ::shmget(IPC_PRIVATE, kLength, IPC_CREAT | 0600);
-  void* const bytes = ::shmat(id, at, 0);
+  void* const bytes = ::shmat(id, at, flags);
   ::shmctl(id, IPC_RMID, nullptr);
   EXPECT_NE(bytes, reinterpret_cast<void*>(-1));
   return static_cast<char*>(bytes);
@@ -62,6 +62,8 @@ const Way kWays[] = {
      [](char* at) {
        EXPECT_EQ(::mremap(map(), kLength, kLength, MREMAP_MAYMOVE | MREMAP_FIXED, at), at);
      }},
+    {"ShmatRemap", "was taken away by shmat with SHM_REMAP", [] { return map(); },
+     [](char* at) { EXPECT_EQ(attach(at, SHM_REMAP), at); }},
     {"Shmdt", "was taken away by shmdt", [] { return attach(nullptr); },
      [](char* at) {
        EXPECT_EQ(::shmdt(at), 0);

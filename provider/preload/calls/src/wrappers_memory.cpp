@@ -86,6 +86,14 @@ VERBENA_EXPORT void* mremap(void* at, std::size_t old_length, std::size_t new_le
   return to;
 }
 
+VERBENA_EXPORT void* shmat(int id, const void* wanted, int flags) noexcept {
+  void* const at = real::shmat(id, wanted, flags);
+  if ((flags & SHM_REMAP) != 0 && mappings::are_watched() && at != reinterpret_cast<void*>(-1)) {
+    mappings::note_gone(at, mappings::length_of(at), "shmat with SHM_REMAP");
+  }
+  return at;
+}
+
 VERBENA_EXPORT int shmdt(const void* at) noexcept {
   const std::size_t length = mappings::are_watched() ? mappings::length_of(at) : 0;
   const int rc = real::shmdt(at);

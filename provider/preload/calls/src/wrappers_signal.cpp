@@ -88,3 +88,25 @@ VERBENA_EXPORT int sigrelse(int signal) noexcept {
   ::sigemptyset(&only);
   return ::sigaddset(&only, signal) == 0 ? ::sigprocmask(SIG_UNBLOCK, &only, nullptr) : -1;
 }
+
+// Nor do sigset and sigignore.
+VERBENA_EXPORT sighandler_t sigset(int signal, sighandler_t handler) noexcept {
+  sigset_t only;
+  sigset_t before;
+  struct sigaction old {};
+  ::sigemptyset(&only);
+  if (::sigaddset(&only, signal) != 0) return SIG_ERR;
+  const bool holds = handler == SIG_HOLD;
+  struct sigaction action {};
+  action.sa_handler = handler;
+  ::sigemptyset(&action.sa_mask);
+  if (::sigaction(signal, holds ? nullptr : &action, &old) != 0) return SIG_ERR;
+  if (::sigprocmask(holds ? SIG_BLOCK : SIG_UNBLOCK, &only, &before) != 0) return SIG_ERR;
+  return ::sigismember(&before, signal) == 1 ? SIG_HOLD : old.sa_handler;
+}
+VERBENA_EXPORT int sigignore(int signal) noexcept {
+  struct sigaction action {};
+  action.sa_handler = SIG_IGN;
+  ::sigemptyset(&action.sa_mask);
+  return ::sigaction(signal, &action, nullptr);
+}

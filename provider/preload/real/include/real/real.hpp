@@ -124,6 +124,7 @@ class Real {
   X(mmap, void*(void*, size_t, int, int, int, off_t)) \
   X(munmap, int(void*, size_t))                       \
   X(mremap, void*(void*, size_t, size_t, int, ...))   \
+  X(shmat, void*(int, const void*, int))              \
   X(shmdt, int(const void*))                          \
   X(brk, int(void*))                                  \
   X(sbrk, void*(intptr_t))
