@@ -43,6 +43,7 @@ int stay_in_foreground(const std::string& dir, const Parts& parts,
   std::vector<std::string> arguments = daemon_arguments(parts, dir, settings, {});
   arguments.emplace_back("--foreground");
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (std::string& a : arguments) argv.push_back(a.data());
   argv.push_back(nullptr);
   unset_preload();

@@ -279,6 +279,8 @@ int start(const Options& options) {
 }  // namespace
 }  // namespace verbena::daemon
 
+// An exception could only come of a lack of memory, of which there is nobody to tell.
+// NOLINTNEXTLINE(bugprone-exception-escape)
 int main(int argc, char** argv) {
   using verbena::daemon::Options;
   verbena::fill_closed_streams();

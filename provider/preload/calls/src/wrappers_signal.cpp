@@ -37,6 +37,7 @@ VERBENA_EXPORT void verbena_offer_memory_guard(const verbena::control::MemoryGua
 
 VERBENA_EXPORT bool verbena_guard_thread() { return fault_signals::guard_thread(); }
 
+// NOLINTBEGIN(bugprone-reserved-identifier): these are names of the C library.
 VERBENA_EXPORT int sigaction(int signal, const struct sigaction* action,
                              struct sigaction* old) noexcept {
   if (!fault_signals::are_guarded(signal)) [[likely]]
@@ -61,6 +62,7 @@ VERBENA_EXPORT sighandler_t sysv_signal(int number, sighandler_t handler) noexce
 }
 VERBENA_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) noexcept
     VERBENA_ALIAS_OF(sysv_signal);
+// NOLINTEND(bugprone-reserved-identifier)
 
 VERBENA_EXPORT int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) noexcept {
   if (!fault_signals::are_guarded()) [[likely]]
