@@ -16,9 +16,10 @@ int main(int argc, char** argv) {
       server.send(text);
       if (server.receive() != text) return std::fprintf(stderr, "client: another message\n"), 1;
     }
-    server.send("");
-    // A lost acknowledgement is repeated only while its sender lives. So the server stays until its
-    // last message has arrived here.
+    // The server answers, stays until its answer has arrived here, and ends. It may end before a
+    // lost acknowledgement of this message was repeated: the answer tells as well that it has
+    // arrived.
+    server.send_last("");
     server.receive();
     std::printf("%d messages\n", messages);
   } catch (const std::exception& problem) {
