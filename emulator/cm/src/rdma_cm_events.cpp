@@ -215,7 +215,7 @@ void RdmaCm::on_connection_event(RdmaId& id, const CmEvent& cause) {
   const std::optional<RdmaEvent> event = connection_event(cause);
   if (!event) return;
   if (event->type == RdmaEventType::kDisconnected) id.state = IdState::kDisconnected;
-  id.has_failed = event->type == RdmaEventType::kRejected ||
+  id.has_failed = id.has_failed || event->type == RdmaEventType::kRejected ||
                   event->type == RdmaEventType::kUnreachable ||
                   event->type == RdmaEventType::kConnectError;
   post(id, *event);

@@ -24,6 +24,7 @@ bool EventArming::tells(std::uint32_t end, bool matters) noexcept {
 bool EventArming::moderate(std::uint16_t count, std::uint32_t end) noexcept {
   moderation_ = count;
   if (armed_ == ArmedFor::kNothing || since_event_ == 0 || since_event_ < count) return false;
+  if (armed_ == ArmedFor::kSolicited && !is_behind(solicited_end_, told_end_)) return false;
   armed_ = ArmedFor::kNothing;
   since_event_ = 0;
   told_end_ = end;

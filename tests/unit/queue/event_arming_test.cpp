@@ -59,6 +59,19 @@ TEST_F(EventArmingTest, ModerationCountsToItsNumber) {
   EXPECT_TRUE(push());
 }
 
+TEST_F(EventArmingTest, LowerModerationTellsOnlyOfWhatIsWaitedFor) {
+  arming_.moderate(10, end_);
+  push();
+  push();
+  EXPECT_EQ(arm(true), Arming::kWaits);
+  EXPECT_FALSE(arming_.moderate(1, end_)) << "nothing solicited is there";
+  EXPECT_EQ(arming_.armed(), ArmedFor::kSolicited);
+  arming_.moderate(10, end_);
+  EXPECT_FALSE(push(true));
+  EXPECT_TRUE(arming_.moderate(1, end_));
+  EXPECT_EQ(arming_.armed(), ArmedFor::kNothing);
+}
+
 TEST_F(EventArmingTest, ModerationCountsWhatLiesThere) {
   arming_.moderate(3, end_);
   push();
