@@ -55,16 +55,7 @@ class Ends(RdmaCmCase):
 
     def test_a_second_acceptance_changes_nothing(self):
         server, client = self.channel(), self.channel()
-        listener = server.create(1, PS_UDP)
-        server.bind(listener, "0.0.0.0", 7174)
-        server.listen(listener)
-        active = client.create(10, PS_UDP)
-        client.resolve_addr(active, "127.0.0.1", 7174)
-        client.expect(ADDR_RESOLVED)
-        client.resolve_route(active)
-        client.expect(ROUTE_RESOLVED)
-        client.connect(active, 5)
-        passive = server.expect(CONNECT_REQUEST).id
+        _, _, passive = self.requested_by_datagram(server, client, 5)
         server.accept(passive, 20, 77)
         client.expect(ESTABLISHED)
         before = self.shown(passive)

@@ -68,6 +68,19 @@ class RdmaCmCase(unittest.TestCase):
         server.expect(ESTABLISHED)
         return active, passive
 
+    def requested_by_datagram(self, server, client, qpn):
+        """Returns the listener and both IDs of a UD request (SIDR) that the server has not answered."""
+        listener = server.create(1, PS_UDP)
+        server.bind(listener, "0.0.0.0", 7174)
+        server.listen(listener)
+        active = client.create(10, PS_UDP)
+        client.resolve_addr(active, "127.0.0.1", 7174)
+        client.expect(ADDR_RESOLVED)
+        client.resolve_route(active)
+        client.expect(ROUTE_RESOLVED)
+        client.connect(active, qpn)
+        return listener, active, server.expect(CONNECT_REQUEST).id
+
     def until(self, condition):
         """Waits until the condition holds. The alarm ends a wait that takes too long."""
         while not condition():

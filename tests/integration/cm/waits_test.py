@@ -58,16 +58,7 @@ class Waits(RdmaCmCase):
         """Of UD (SIDR): until the answer, and not afterwards."""
         for accepts in (False, True):
             server, client = self.channel(), self.channel()
-            listener = server.create(1, PS_UDP)
-            server.bind(listener, "0.0.0.0", 7174)
-            server.listen(listener)
-            active = client.create(10, PS_UDP)
-            client.resolve_addr(active, "127.0.0.1", 7174)
-            client.expect(ADDR_RESOLVED)
-            client.resolve_route(active)
-            client.expect(ROUTE_RESOLVED)
-            client.connect(active, 0x4001)
-            passive = server.expect(CONNECT_REQUEST).id
+            listener, active, passive = self.requested_by_datagram(server, client, 0x4001)
             requested, asked = self.waits()
             self.assertEqual(asked, "rdma_connect to 127.0.0.1:7174 has no answer yet (a SIDR request)")
             self.assertRegex(requested, r"^a request for a connection from 127\.\S+:\d+ was neither accepted nor rejected$")

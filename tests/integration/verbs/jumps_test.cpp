@@ -34,11 +34,7 @@ class Jumping : public Verbs {
  protected:
   void SetUp() override {
     Verbs::SetUp();
-    ibv_destroy_cq(cq_);
-    channel_ = ibv_create_comp_channel(context_);
-    ASSERT_NE(channel_, nullptr);
-    cq_ = ibv_create_cq(context_, 100, nullptr, channel_, 0);
-    ASSERT_NE(cq_, nullptr);
+    make_channel();
     connect();
   }
   void TearDown() override {

@@ -21,11 +21,7 @@ class WaitingUnderAStream : public Verbs {
  protected:
   void SetUp() override {
     Verbs::SetUp();
-    ibv_destroy_cq(cq_);
-    channel_ = ibv_create_comp_channel(context_);
-    ASSERT_NE(channel_, nullptr);
-    cq_ = ibv_create_cq(context_, 100, nullptr, channel_, 0);
-    ASSERT_NE(cq_, nullptr);
+    make_channel();
     right_ = make();
     left_ = peer_.make();
     to_rtr(right_, left_);

@@ -60,6 +60,15 @@ class Verbs : public testing::Test {
     EXPECT_EQ(ibv_close_device(context_), 0);
   }
 
+  // Replaces the completion queue by one with a channel.
+  void make_channel() {
+    ibv_destroy_cq(cq_);
+    channel_ = ibv_create_comp_channel(context_);
+    ASSERT_NE(channel_, nullptr);
+    cq_ = ibv_create_cq(context_, 100, nullptr, channel_, 0);
+    ASSERT_NE(cq_, nullptr);
+  }
+
   bool is_infiniband() const { return port_.link_layer == IBV_LINK_LAYER_INFINIBAND; }
 
   ibv_ah_attr to_self(bool with_grh) const {

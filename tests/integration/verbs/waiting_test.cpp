@@ -27,11 +27,7 @@ class Waiting : public Verbs {
  protected:
   void SetUp() override {
     Verbs::SetUp();
-    ibv_destroy_cq(cq_);
-    channel_ = ibv_create_comp_channel(context_);
-    ASSERT_NE(channel_, nullptr);
-    cq_ = ibv_create_cq(context_, 100, nullptr, channel_, 0);
-    ASSERT_NE(cq_, nullptr);
+    make_channel();
   }
 
   // Takes an event, as a program that asks for it, and acknowledges it.
