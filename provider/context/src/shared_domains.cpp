@@ -84,11 +84,12 @@ void SharedDomains::keep(std::uint32_t number) {
 
 void SharedDomains::close(std::uint32_t number, Await await) {
   std::uint32_t opens = 0;
+  control::UniqueFd file;  // until the daemon has closed the domain
   {
     const std::lock_guard guard(lock_);
     const auto uses = uses_.find(number);
     if (uses == uses_.end() || --uses->second.count != 0) return;
-    let_go(std::move(uses->second.file));
+    file = std::move(uses->second.file);
     opens = uses->second.opens;
     uses_.erase(uses);
   }
@@ -99,6 +100,7 @@ void SharedDomains::close(std::uint32_t number, Await await) {
       context_.tell(control::CloseDomain{number});
     }
   }
+  let_go(std::move(file));
 }
 
 void SharedDomains::want(const queue::ProxyQp& proxy) noexcept {
