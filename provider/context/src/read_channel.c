@@ -12,12 +12,13 @@
 struct Read {
   _Alignas(16) unsigned char visit[kVerbenaVisitBytes];
   bool holds_signals;
-  sigset_t before;  // the thread's mask, if signals are held back
-  volatile bool is_left;
-  struct Read* outer;  // that of the thread which a signal's handler interrupts
+  sigset_t before;        // the thread's mask, if signals are held back
+  volatile bool is_left;  // verbena_leave_channel() has ended the visit
+  struct Read* outer;     // the read that a handler has interrupted to begin this one, or NULL
 };
 
-// The calling thread's read in which handlers of signals may run now, and with it those around it.
+// The calling thread's read, while a handler of a signal may jump out of it: while the thread
+// sleeps or looks for signals.
 static _Thread_local struct Read* interruptible = NULL;
 
 static void free_signals(struct Read* r) {
@@ -55,12 +56,12 @@ static int look_for_signals(struct Read* r) {
   return error;
 }
 
-static void allow_handlers(struct Read* r) {
+static void begin_interruptible(struct Read* r) {
   r->outer = interruptible;
   interruptible = r;
 }
 
-static void end_handlers(struct Read* r) { interruptible = r->is_left ? NULL : r->outer; }
+static void end_interruptible(struct Read* r) { interruptible = r->is_left ? NULL : r->outer; }
 
 static void end_read(struct Read* r) {
   if (!r->is_left) verbena_end_visit(r->visit);
@@ -78,7 +79,7 @@ void verbena_leave_channel(void) {
 // Ends the visit of a cancelled thread. sanitizers.cpp suppresses TSan's reports by this name,
 // because TSan sees no locks of a cancelled thread.
 static void end_cancelled_visit(void* read) {
-  end_handlers(read);
+  end_interruptible(read);
   end_read(read);
 }
 
@@ -86,24 +87,24 @@ static void end_cancelled_visit(void* read) {
 static int sleep_on(int wakers, struct Read* r) {
   struct epoll_event reported[kVerbenaWakers];
   int ready = -1;
-  allow_handlers(r);
+  begin_interruptible(r);
   pthread_cleanup_push(end_cancelled_visit, r);
   ready = epoll_pwait(wakers, reported, kVerbenaWakers, -1, r->holds_signals ? &r->before : NULL);
   pthread_cleanup_pop(0);
   const int error = ready < 0 ? errno : 0;
-  end_handlers(r);
+  end_interruptible(r);
   if (r->is_left) return EINTR;
   verbena_visit_wake(r->visit, reported, ready < 0 ? 0 : ready);
   return error == EINTR && !verbena_may_interrupt() ? 0 : error;
 }
 
 static int look_around(struct Read* r) {
-  allow_handlers(r);
+  begin_interruptible(r);
   pthread_cleanup_push(end_cancelled_visit, r);
   pthread_testcancel();
   pthread_cleanup_pop(0);
   const int error = look_for_signals(r);
-  end_handlers(r);
+  end_interruptible(r);
   return r->is_left ? EINTR : error;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // When lines that have a speed (rate= of a rule, --rate) have carried the packets that were sent
-// before. The links of all engines of a context share these lines, so that together they do not
-// send faster than one engine. Any thread may call.
+// before. A link has a SlowLine for each queue pair that has a speed of its own, under its lock.
+// The links of all engines of a context share the other lines, SlowLines, so that together they do
+// not send faster than one engine; any thread may call those.
 #pragma once
 
 #include <algorithm>
@@ -14,11 +15,10 @@
 
 namespace verbena::link {
 
-// One such line.
 class SlowLine {
  public:
-  // Returns how long until the line has carried a packet of so many bytes and those before it. A
-  // line whose speed changes is free, whatever the slower one still has to carry.
+  // Returns how long until the line has carried a packet of so many bytes and those before it. If
+  // the speed has changed, the packets before it do not count: they go at the times that they have.
   TimeNs wait_for(std::size_t bytes, std::uint64_t bytes_per_second, TimeNs now) noexcept {
     if (bytes_per_second != bytes_per_second_) free_ = now;
     bytes_per_second_ = bytes_per_second;
@@ -33,8 +33,8 @@ class SlowLine {
 
 class SlowLines {
  public:
-  // wait_for_rule() is about the line of the rule with this id, wait_for_all() about that of all
-  // packets without a rule.
+  // Do what SlowLine::wait_for() does: wait_for_rule() for the line of the rule with this id,
+  // wait_for_all() for that of all packets without a rule.
   TimeNs wait_for_rule(std::uint64_t rule, std::size_t bytes, std::uint64_t bytes_per_second,
                        TimeNs now) {
     const Guard guard(lock_);
