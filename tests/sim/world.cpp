@@ -7,6 +7,7 @@
 
 #include "verbena/base/check.hpp"
 #include "verbena/wire/crc32.hpp"
+#include "verbena/wire/early_packets.hpp"
 #include "verbena/wire/packet.hpp"
 
 namespace verbena::sim {
@@ -44,7 +45,9 @@ class Node::Path final : public wire::Path {
 
   std::uint32_t capacity_packets(std::size_t bytes) noexcept override {
     const Faults& f = node_.world_.faults();
-    return bytes <= 64 && f.small_capacity != 0 ? f.small_capacity : f.receive_capacity;
+    const bool is_small = bytes <= 64 && f.small_capacity != 0;
+    return std::min(is_small ? f.small_capacity : f.receive_capacity,
+                    wire::EarlyPackets::most(bytes));
   }
   Packing packing() noexcept override;
   Room room(TimeNs) noexcept override { return node_.room; }

@@ -15,14 +15,19 @@ constexpr std::uint32_t kOvertakenMost = 3;
 
 }  // namespace
 
+std::uint32_t EarlyPackets::most(std::size_t packet_bytes) {
+  return static_cast<std::uint32_t>(
+      std::min<std::size_t>(kMost, std::bit_floor(kBytesMost / packet_bytes)));
+}
+
 // Allocates at the first gap, and again if a reused queue pair has a larger path MTU.
 bool EarlyPackets::make_room(std::uint32_t mtu) {
   const std::size_t bytes = sizeof(Length) + kMaxHeaders + mtu;
   if (room_ != nullptr && bytes <= slot_bytes_) return true;
-  const std::size_t most = std::min<std::size_t>(kMost, std::bit_floor(kBytesMost / bytes));
-  room_.reset(new (std::nothrow) std::uint8_t[most * bytes]);
+  const std::uint32_t slots = most(bytes);
+  room_.reset(new (std::nothrow) std::uint8_t[slots * bytes]);
   if (room_ == nullptr) return false;
-  most_ = static_cast<std::uint32_t>(most);
+  most_ = slots;
   slot_bytes_ = bytes;
   return true;
 }

@@ -5,6 +5,7 @@
 
 #include "verbena/engine/engine.hpp"
 #include "verbena/link/shared_ring.hpp"
+#include "verbena/wire/early_packets.hpp"
 
 namespace verbena::provider {
 namespace {
@@ -22,11 +23,14 @@ class Engine::Path final : public wire::Path {
   Path(Engine& engine, const wire::Destination& to, Qpn peer)
       : engine_(engine), qpn_(peer), peer_{to.address, peer.slot(), to.source} {}
 
-  // Returns half of a ring, because answers share the ring with requests. A packet of at most 1 KiB
-  // counts as one of 1 KiB, because others may be that long.
+  // By UDP, a packet may be lost: no more may follow it than the peer keeps meanwhile. Of a ring it
+  // is half, because answers share the ring with requests; a packet of at most 1 KiB counts as one
+  // of 1 KiB, because others may be that long.
   std::uint32_t capacity_packets(std::size_t packet_bytes) noexcept override {
     const std::uint32_t by_udp = engine_.links_.peers().udp().capacity_packets(packet_bytes);
-    if (!engine_.has_rings_ || !is_local()) return by_udp;
+    if (!engine_.has_rings_ || !is_local()) {
+      return std::min(by_udp, wire::EarlyPackets::most(packet_bytes));
+    }
     const std::size_t largest = std::max(packet_bytes, kSmallPacket + wire::kMaxHeaders);
     return std::min(by_udp, link::SharedRing::packets_held(largest) / 2);
   }

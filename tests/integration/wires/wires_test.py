@@ -30,6 +30,12 @@ class Wires(unittest.TestCase):
         # keeps no early packets, would be dozens.
         self.assertLess(client["packets"], DATA + 10 * client["lost"])
 
+    def test_rare_loss(self):
+        client, _ = self.over("--loss", "1")
+        self.assertGreater(client["lost"], 30)
+        # The packets in flight behind a lost one are kept, however many the receiver's socket would hold.
+        self.assertLess(client["packets"], DATA + 5 * client["lost"])
+
     def test_corruption(self):
         client, _ = self.over("--corrupt", "5")
         self.assertGreater(client["corrupted"], 100)

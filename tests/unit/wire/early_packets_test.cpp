@@ -73,6 +73,20 @@ TEST(EarlyPackets, AreForgottenWhenTheyAreNotDueAnyMore) {
   EXPECT_TRUE(early.is_empty());
 }
 
+// A sender that has no more in flight loses one packet and sends one again.
+TEST(EarlyPackets, AllThatASenderMayHaveInFlightAreKept) {
+  for (const std::uint32_t mtu : {256u, 512u, 1024u, 2048u, 4096u}) {
+    EarlyPackets early;
+    const Psn due(10);
+    const std::uint32_t most = EarlyPackets::most(kMaxHeaders + mtu);
+    for (std::uint32_t ahead = 1; ahead < most; ++ahead) {
+      const auto bytes = packet_with(due + ahead, mtu);
+      ASSERT_TRUE(early.keep(*parse_packet(bytes), due, mtu)) << mtu << " " << ahead;
+    }
+    EXPECT_EQ(early.take(due + (most - 1))->payload.size(), mtu);
+  }
+}
+
 TEST(EarlyPackets, TooFarAheadTooLongOrJointAreNotKept) {
   EarlyPackets early;
   const Psn due(10);

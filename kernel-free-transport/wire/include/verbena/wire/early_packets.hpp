@@ -20,8 +20,12 @@ namespace verbena::wire {
 class EarlyPackets {
  public:
   static constexpr std::uint32_t kMost = 256;
-  // Long packets are limited by their bytes.
-  static constexpr std::size_t kBytesMost = 280 * 1024;
+  // Long packets are limited by their bytes. The system gives the memory as packets come.
+  static constexpr std::size_t kBytesMost = 1120 * 1024;
+
+  // Returns how many packets of at most so many bytes a receiver keeps. Those that are further
+  // ahead of a lost packet go again.
+  static std::uint32_t most(std::size_t packet_bytes);
 
   bool is_empty() const { return count_ == 0; }
   // Says whether so many are kept that the due packet was probably lost and not overtaken.
