@@ -19,6 +19,8 @@ namespace {
 
 constexpr int kHandedOn[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
+bool asks_for_the_end(int signal) { return signal != SIGUSR1 && signal != SIGUSR2; }
+
 int exit_code_in(const siginfo_t& ended) {
   return ended.si_code == CLD_EXITED ? ended.si_status : 128 + ended.si_status;
 }
@@ -45,6 +47,9 @@ control::Outcome<pid_t> Children::start(const std::vector<std::string>& command,
                                         const Stdio& stdio) {
   if (first_ == 0) become_parent();
   take_signals(first_ == 0);
+  if (signals_ == Signals::kToAll && signal_to_end_) {
+    return control::fail(ECANCELED, "a signal has asked for the end");
+  }
   const pid_t pid = ::fork();
   if (pid < 0) {
     const int code = errno;
@@ -93,6 +98,7 @@ void Children::take_signals(bool is_early) {
   while (::read(signal_fd_.get(), &info, sizeof info) == sizeof info) {
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGCHLD) continue;
+    if (!signal_to_end_ && asks_for_the_end(signal)) signal_to_end_ = signal;
     // The kernel tells of a terminal that was hung up only the leader of its session.
     const bool has_group_got_it = info.ssi_code == SI_KERNEL && signal != SIGHUP;
     if (is_early) {

@@ -45,12 +45,16 @@ class Children {
   Children& operator=(const Children&) = delete;
 
   // Starts a program. A program that cannot be executed says so itself, and ends with 126 or 127.
-  // Children that existed before the first program are neither ended nor waited for.
+  // Children that existed before the first program are neither ended nor waited for. If signals
+  // are for all programs, none is started any more once a signal has asked for the end (ECANCELED).
   control::Outcome<pid_t> start(const std::vector<std::string>& command, const Stdio& stdio);
 
   // Waits until a child has ended, a signal has come, something has happened to one of `others`, or
   // the time has come. May return earlier.
   void wait(TimeNs until, std::span<pollfd> others = {});
+
+  // Returns the first signal that has asked for the end: SIGTERM, SIGINT, SIGHUP or SIGQUIT.
+  std::optional<int> signal_to_end() const { return signal_to_end_; }
 
   // Returns the exit code of a child that start() returned (128 + N for a signal N). Returns
   // nothing while it still runs.
@@ -75,6 +79,7 @@ class Children {
   struct sigaction child_before_;
   control::UniqueFd signal_fd_;
   std::vector<int> early_;
+  std::optional<int> signal_to_end_;
   pid_t first_ = 0;
   std::map<pid_t, std::optional<int>> started_;
   // Processes that existed before the programs: those that were left to us, as a shell leaves one

@@ -4,11 +4,13 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 
 #include "command.hpp"
 #include "silent_emulator.hpp"
 #include "verbena/control/cm_messages.hpp"
+#include "verbena/control/signal_name.hpp"
 #include "verbena/control/status_messages.hpp"
 #include "verbena/link/clock.hpp"
 
@@ -39,19 +41,23 @@ std::set<pid_t> numbers_of(const std::vector<Process>& processes) {
 
 int Pair::run(const std::string& server, const std::string& client) {
   const control::UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (const auto failed = start("server", server, nothing.get(), server_)) return *failed;
+  if (const auto failed = start("server", server, nothing.get(), server_)) {
+    return children_.signal_to_end() ? end_by_signal() : *failed;
+  }
   const bool is_ready = await_server();
   if (limit_.is_exceeded()) {
     await_end();
     complain("the client was not started: the server could not be reached until then");
     return exit_code();
   }
+  if (children_.signal_to_end()) return end_by_signal();
   if (!is_ready) {
     limit_.end_now();
     await_end();
     return server_was_too_short();
   }
   if (const auto failed = start("client", client, -1, client_)) {
+    if (children_.signal_to_end()) return end_by_signal();
     limit_.end_now();
     await_end();
     return *failed;
@@ -67,6 +73,7 @@ std::optional<int> Pair::start(const char* name, const std::string& text, int in
   ::setenv("VERBENA_ROLE", name, 1);
   const auto started = children_.start({"sh", "-c", text}, {in, out, err});
   output_.forget_ends();
+  if (!started && started.error().code == ECANCELED) return 0;  // run() asks for the signal
   if (!started) return complain(started.error().text, kRunFailed);
   pid = *started;
   return std::nullopt;
@@ -80,10 +87,11 @@ void Pair::step(TimeNs longest) {
   limit_.look();
 }
 
-// Returns false if the server is gone, or the time is up.
+// Returns false if the server is gone, the time is up, or a signal has asked for the end.
 bool Pair::await_server() {
   while (!limit_.is_exceeded()) {
     step(kLookNs);
+    if (children_.signal_to_end()) return false;
     const std::vector<Process> server = children_.living();
     const auto code = children_.exit_code_of(server_);
     if (server.empty() || code.value_or(0) != 0) {
@@ -156,6 +164,16 @@ bool Pair::has_queue_pair(const std::set<pid_t>& server) {
     part = control::decode<control::Resources>(in->payload);
   }
   return found;
+}
+
+// The server has got the signal, and has its time to end by itself.
+int Pair::end_by_signal() {
+  has_listened_ = false;  // nobody waits for its exit code
+  await_end();
+  const int signal = *children_.signal_to_end();
+  complain("the client was not started: " + std::string(control::signal_name(signal)) +
+           " came before the server could be reached");
+  return 128 + signal;
 }
 
 int Pair::server_was_too_short() const {

@@ -33,7 +33,8 @@ class Pair {
       : children_(children), limit_(limit), emulator_(emulator), output_(output) {}
 
   // Runs until nothing of both is left. Returns the client's exit code, or if that is 0 the
-  // server's, which is 0 for a server that was ended.
+  // server's, which is 0 for a server that was ended. If a signal asks for the end before the
+  // client was started, starts no client, and returns 128 plus the signal's number.
   int run(const std::string& server, const std::string& client);
 
  private:
@@ -46,6 +47,7 @@ class Pair {
   bool listens_by_rdma_cm(const std::set<pid_t>& server);
   bool has_queue_pair(const std::set<pid_t>& server);
   int server_was_too_short() const;
+  int end_by_signal();
   void await_client();
   void await_end();
   bool may_end_by_itself(const std::vector<Process>& left);

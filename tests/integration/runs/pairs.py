@@ -175,6 +175,44 @@ class Pairs(RunCase):
         self.assertEqual(self.finish(run).returncode, 128 + signal.SIGTERM)
         self.nothing_is_left()
 
+    def ends_by(self, run, signal_number):
+        """The run has ended by a signal, and has started nothing more."""
+        done = self.finish(run)
+        self.assertEqual(done.returncode, 128 + signal_number, done.stderr)
+        self.assertIn(f"verbena: the client was not started: {signal.Signals(signal_number).name} came before the server could "
+                      "be reached\n", done.stderr)
+        self.assertFalse(os.path.exists(self.home + "/started"))
+        self.nothing_is_left()
+
+    def test_a_signal_before_the_server_can_be_reached(self):
+        """No client is started, whether the server ends with 0, takes its time, or does not listen to the signal."""
+        touch = f"touch {self.home}/started"
+        for signal_number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+            name = signal.Signals(signal_number).name[3:]
+            for server in (f"trap 'exit 0' {name}; echo here; while :; do sleep 0.1; done",
+                           f"trap '' {name}; echo here; sleep 1; {self.server} forever"):
+                run = self.start("--private", "--pair", server, touch)
+                self.assertEqual(run.stdout.readline(), "server| here\n")
+                run.send_signal(signal_number)
+                self.ends_by(run, signal_number)
+
+    def test_an_interrupt_of_the_terminal_before_the_server_can_be_reached(self):
+        server = f"trap '' INT; echo here; sleep 1; {self.server} forever"
+        run, terminal, screen = self.in_a_terminal_of_its_own("--private", "--pair", server, f"touch {self.home}/started")
+        self.addCleanup(os.close, terminal)
+        while "server| here" not in screen.readline():
+            pass
+        os.write(terminal, b"\x03")
+        self.assertEqual(self.ended(run), 128 + signal.SIGINT)
+        self.assertFalse(os.path.exists(self.home + "/started"))
+        self.nothing_is_left()
+
+    def test_a_signal_while_the_emulator_starts(self):
+        """Not even the server is started."""
+        touch = f"touch {self.home}/started"
+        run = self.signalled_while_the_emulator_starts("TERM", "--pair", touch, touch)
+        self.ends_by(run, signal.SIGTERM)
+
     def test_wrong_words(self):
         for words, why in ((["--pair", "true", "true", "--", "ls"], "--pair names both programs; leave out ls"),
                            (["--pair", "true"], "pair")):

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import pty
 import subprocess
 
 from emulator_case import EmulatorCase
@@ -45,6 +46,32 @@ class RunCase(EmulatorCase):
     def finish(self, process, said=None):
         out, err = process.communicate(said, timeout=LIMIT)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def in_a_terminal_of_its_own(self, *words):
+        """Starts the run as the leader of a terminal's session. Returns its number, the terminal and its lines."""
+        run, terminal = pty.fork()
+        if run == 0:
+            os.execvpe(self.exe, [self.exe, "run", *words], self.env)
+        screen = os.fdopen(os.dup(terminal), errors="replace", newline="\n")
+        self.addCleanup(screen.close)
+        return run, terminal, screen
+
+    def ended(self, run):
+        """Returns the exit code of a run, which has to end."""
+        self.until(lambda: not self.lives(run), "the run has not ended", LIMIT)
+        return os.waitstatus_to_exitcode(os.waitpid(run, 0)[1])
+
+    def signalled_while_the_emulator_starts(self, name, *words):
+        """Starts a private run, which gets this signal before its emulator is there."""
+        os.rename(self.home + "/bin/verbenad", self.home + "/bin/verbenad-itself")
+        daemon = self.script("bin/verbenad", '#!/bin/sh\nwhile [ ! -s "$PIDFILE" ]; do sleep 0.05; done\n'
+                                             f'kill -{name} "$(cat "$PIDFILE")"\nexec "$0-itself" "$@"\n')
+        os.chmod(daemon, 0o755)
+        self.env["PIDFILE"] = self.home + "/pid"
+        run = self.start("--private", *words)
+        self.script("new", f"{run.pid}\n")
+        os.rename(self.home + "/new", self.home + "/pid")
+        return run
 
     def private_dirs(self):
         """Returns the directories of the private emulators that exist."""

@@ -68,14 +68,7 @@ class Signals(RunCase):
         self.nothing_is_left()
 
     def test_one_that_comes_while_the_emulator_starts(self):
-        os.rename(self.home + "/bin/verbenad", self.home + "/bin/verbenad-itself")
-        daemon = self.script("bin/verbenad", '#!/bin/sh\nwhile [ ! -s "$PIDFILE" ]; do sleep 0.05; done\n'
-                                             'kill -USR1 "$(cat "$PIDFILE")"\nexec "$0-itself" "$@"\n')
-        os.chmod(daemon, 0o755)
-        self.env["PIDFILE"] = self.home + "/pid"
-        run = self.start("--private", "--", sys.executable, "-c", "import signal; signal.pause()")
-        self.script("new", f"{run.pid}\n")
-        os.rename(self.home + "/new", self.home + "/pid")
+        run = self.signalled_while_the_emulator_starts("USR1", "--", sys.executable, "-c", "import signal; signal.pause()")
         self.assertEqual(self.finish(run).returncode, 128 + signal.SIGUSR1)
         self.assertEqual(self.private_dirs(), [])
 
@@ -85,20 +78,6 @@ class Signals(RunCase):
         run.send_signal(signal.SIGTERM)
         self.assertEqual(self.finish(run).returncode, 3)
         self.nothing_is_left()
-
-    def in_a_terminal_of_its_own(self, *words):
-        """Starts the run as the leader of a terminal's session. Returns its number, the terminal and its lines."""
-        run, terminal = pty.fork()
-        if run == 0:
-            os.execvpe(self.exe, [self.exe, "run", *words], self.env)
-        screen = os.fdopen(os.dup(terminal), errors="replace", newline="\n")
-        self.addCleanup(screen.close)
-        return run, terminal, screen
-
-    def ended(self, run):
-        """Returns the exit code of a run, which has to end."""
-        self.until(lambda: not self.lives(run), "the run has not ended", LIMIT)
-        return os.waitstatus_to_exitcode(os.waitpid(run, 0)[1])
 
     def test_an_interrupt_reaches_what_has_left_the_group(self):
         """What a program has left behind in a session of its own, and a first program that is not in the foreground."""
