@@ -40,7 +40,8 @@ void complain_of(const std::string& path) {
 
 }  // namespace
 
-Artifacts::Artifacts(const RunOptions& options) : options_(options) {
+Artifacts::Artifacts(const RunOptions& options)
+    : options_(options), begun_(link::monotonic_now_ns()) {
   if (options.capture.empty()) {
     capture_.emplace(options.artifacts + "/capture.pcapng", kLongestCapture);
   }
@@ -98,11 +99,17 @@ int Artifacts::end(RunScene& scene, int exit_code) {
   write_output(scene, "events.jsonl",
                {"events", "--json", "--after", std::to_string(last_before_)});
   if (capture_) capture_->end(scene, exit_code);
+  return exit_code;
+}
+
+void Artifacts::conclude(const RunNotes& notes, int exit_code) {
+  if (!notes.error.empty()) {
+    std::fprintf(explanations_.get(), "verbena: %s\n", notes.error.c_str());
+  }
   if (std::fflush(explanations_.get()) != 0 || std::ferror(explanations_.get()) != 0) {
     complain(options_.artifacts + "/explain.log is not whole: it could not be written");
   }
-  write_run(scene, exit_code);
-  return exit_code;
+  write_run(notes, exit_code);
 }
 
 // Writes what one of our own commands prints. If the emulator does not answer, writes the failure
@@ -127,13 +134,15 @@ void Artifacts::write_output(RunScene& scene, const char* name,
   if (status != 0) complain(path + " is not whole");
 }
 
-void Artifacts::write_run(const RunScene& scene, int exit_code) const {
+void Artifacts::write_run(const RunNotes& notes, int exit_code) const {
   const double seconds = static_cast<double>(link::monotonic_now_ns() - begun_) / 1e9;
   nlohmann::ordered_json run;
   run["command"] = options_.words;
   run["exit_code"] = exit_code;
   run["signal"] = signal_in(exit_code);
-  run["timed_out"] = scene.is_timed_out;
+  run["timed_out"] = notes.is_timed_out;
+  run["error"] =
+      notes.error.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(notes.error);
   run["seed"] = options_.seed ? nlohmann::ordered_json(*options_.seed) : nlohmann::ordered_json();
   run["duration_seconds"] = seconds;
   run["version"] = VERBENA_VERSION;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What `verbena run --artifacts DIR` keeps of a run, to be looked at later. The files are made
-// however the programs end.
+// however the programs end. Of a run that fails before its programs start there are run.json and
+// explain.log.
 //
 //   run.json         the command, its exit code, the seed, the versions, how to repeat it
 //   status.json      verbena status --json after the programs' end
@@ -37,6 +38,9 @@ class Artifacts final : public RunPart {
   control::Outcome<control::Done> begin(RunScene& scene) override;
   void time_is_up(RunScene& scene) override;
   int end(RunScene& scene, int exit_code) override;
+  // Completes the explanations and writes run.json. Must be called last, also if the run has failed
+  // before begin(), so that the files always tell of this run and of its exit code.
+  void conclude(const RunNotes& notes, int exit_code);
 
  private:
   struct Close {
@@ -45,12 +49,12 @@ class Artifacts final : public RunPart {
 
   explicit Artifacts(const RunOptions& options);
   void write_output(RunScene& scene, const char* name, std::vector<std::string> words) const;
-  void write_run(const RunScene& scene, int exit_code) const;
+  void write_run(const RunNotes& notes, int exit_code) const;
 
   const RunOptions& options_;
   std::unique_ptr<std::FILE, Close> explanations_;
   std::optional<RunCapture> capture_;  // none if --capture is given
-  TimeNs begun_ = 0;
+  TimeNs begun_;
   std::uint64_t last_before_ = 0;  // the emulator's last event before the run
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "children.hpp"
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -23,6 +24,10 @@ bool asks_for_the_end(int signal) { return signal != SIGUSR1 && signal != SIGUSR
 
 int exit_code_in(const siginfo_t& ended) {
   return ended.si_code == CLD_EXITED ? ended.si_status : 128 + ended.si_status;
+}
+
+std::string why_not(const std::vector<std::string>& command, int code) {
+  return "cannot run " + command[0] + ": " + std::strerror(code);
 }
 
 }  // namespace
@@ -50,12 +55,21 @@ control::Outcome<pid_t> Children::start(const std::vector<std::string>& command,
   if (signals_ == Signals::kToAll && signal_to_end_) {
     return control::fail(ECANCELED, "a signal has asked for the end");
   }
+  int told[2];
+  if (::pipe2(told, O_CLOEXEC) != 0) {
+    const int code = errno;
+    return control::fail(code, "cannot start " + command[0] + ": " + std::strerror(code));
+  }
+  const control::UniqueFd hearing(told[0]);
+  control::UniqueFd telling(told[1]);
   const pid_t pid = ::fork();
   if (pid < 0) {
     const int code = errno;
     return control::fail(code, "cannot start " + command[0] + ": " + std::strerror(code));
   }
-  if (pid == 0) become(command, stdio);
+  if (pid == 0) become(command, stdio, telling.get());
+  telling.reset();
+  hear_of_execution(command, hearing.get());
   started_[pid];
   are_left_ = true;
   if (first_ == 0) first_ = pid;
@@ -71,14 +85,24 @@ void Children::become_parent() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-void Children::become(const std::vector<std::string>& command, const Stdio& stdio) const {
+// The pipe is closed when the program is executed.
+void Children::hear_of_execution(const std::vector<std::string>& command, int fd) {
+  int code = 0;
+  ssize_t n = 0;
+  do {
+    n = ::read(fd, &code, sizeof code);
+  } while (n < 0 && errno == EINTR);
+  why_not_executed_ = n == sizeof code ? why_not(command, code) : "";
+}
+
+void Children::become(const std::vector<std::string>& command, const Stdio& stdio, int told) const {
   if (stdio.in >= 0) ::dup2(stdio.in, STDIN_FILENO);
   if (stdio.out >= 0) ::dup2(stdio.out, STDOUT_FILENO);
   if (stdio.err >= 0) ::dup2(stdio.err, STDERR_FILENO);
   sigaction(SIGPIPE, &pipe_before_, nullptr);
   sigaction(SIGCHLD, &child_before_, nullptr);
   sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
-  ::_exit(execute(command));
+  ::_exit(execute(command, told));
 }
 
 void Children::wait(TimeNs until, std::span<pollfd> others) {
@@ -162,7 +186,7 @@ void Children::signal_all(int signal, Except except) const {
   }
 }
 
-int execute(const std::vector<std::string>& command) {
+int execute(const std::vector<std::string>& command, int told) {
   std::vector<char*> argv;
   argv.reserve(command.size() + 1);
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
@@ -170,8 +194,8 @@ int execute(const std::vector<std::string>& command) {
   ::execvp(argv[0], argv.data());
   const int code = errno;
   const bool is_missing = code == ENOENT || code == ENOTDIR;
-  return complain("cannot run " + command[0] + ": " + std::strerror(code),
-                  is_missing ? kNotFound : kNotExecutable);
+  if (told >= 0) (void)!::write(told, &code, sizeof code);
+  return complain(why_not(command, code), is_missing ? kNotFound : kNotExecutable);
 }
 
 }  // namespace verbena::cli

@@ -44,10 +44,14 @@ class Children {
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
 
-  // Starts a program. A program that cannot be executed says so itself, and ends with 126 or 127.
+  // Starts a program. A program that cannot be executed says so itself, and ends with 126 or 127;
+  // why_not_executed() then says the same.
   // Children that existed before the first program are neither ended nor waited for. If signals
   // are for all programs, none is started any more once a signal has asked for the end (ECANCELED).
   control::Outcome<pid_t> start(const std::vector<std::string>& command, const Stdio& stdio);
+
+  // Returns why the program that was started last cannot be executed; empty: it can.
+  const std::string& why_not_executed() const { return why_not_executed_; }
 
   // Waits until a child has ended, a signal has come, something has happened to one of `others`, or
   // the time has come. May return earlier.
@@ -71,13 +75,16 @@ class Children {
   void hand_on(int signal, Except except) const;
   // Reads the signals that wait for us. With `is_early` it also keeps those of the terminal.
   void take_signals(bool is_early);
-  [[noreturn]] void become(const std::vector<std::string>& command, const Stdio& stdio) const;
+  [[noreturn]] void become(const std::vector<std::string>& command, const Stdio& stdio,
+                           int told) const;
+  void hear_of_execution(const std::vector<std::string>& command, int fd);
 
   const Signals signals_;
   sigset_t mask_before_;
   struct sigaction pipe_before_;
   struct sigaction child_before_;
   control::UniqueFd signal_fd_;
+  std::string why_not_executed_;
   std::vector<int> early_;
   std::optional<int> signal_to_end_;
   pid_t first_ = 0;
@@ -88,7 +95,8 @@ class Children {
   bool are_left_ = false;
 };
 
-// Replaces this process by the command. Returns the exit code that says why it could not.
-int execute(const std::vector<std::string>& command);
+// Replaces this process by the command. Returns the exit code that says why it could not, and
+// writes errno to `told`, if that is no negative number.
+int execute(const std::vector<std::string>& command, int told = -1);
 
 }  // namespace verbena::cli

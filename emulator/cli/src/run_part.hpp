@@ -12,13 +12,19 @@
 
 namespace verbena::cli {
 
+// What is known of a run besides its exit code.
+struct RunNotes {
+  bool is_timed_out = false;  // --timeout has ended the programs
+  std::string error;          // what `verbena run` itself has failed at; empty: nothing
+};
+
 // What there is while a run goes on.
 struct RunScene {
   Emulator& emulator;
   const std::string& dir;  // runtime directory of the emulator
   Children& children;
-  Silence& silence;           // tells whether the emulator answers
-  bool is_timed_out = false;  // --timeout has ended the programs
+  Silence& silence;  // tells whether the emulator answers
+  RunNotes& notes;
 };
 
 class RunPart {

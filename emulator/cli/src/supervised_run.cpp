@@ -63,11 +63,13 @@ class LeftBehind {
 };
 
 // With a file for explanations, the program's error output comes to this process first.
-int run_program(Children& children, TimeLimit& limit, const std::vector<std::string>& command,
+int run_program(RunScene& scene, TimeLimit& limit, const std::vector<std::string>& command,
                 SideOutput& output, bool hears_errors) {
+  Children& children = scene.children;
   const auto program =
       children.start(command, {.err = hears_errors ? output.add_plain_errors() : -1});
   output.forget_ends();
+  scene.notes.error = program ? children.why_not_executed() : program.error().text;
   if (!program) return complain(program.error().text, kRunFailed);
   LeftBehind left;
   while (children.are_left() && !limit.has_given_up()) {
@@ -86,8 +88,9 @@ int run_program(Children& children, TimeLimit& limit, const std::vector<std::str
 // What the run does beside its programs, in the order of its beginning.
 struct RunWork {
   std::vector<std::unique_ptr<RunPart>> parts;
-  std::FILE* explanations = nullptr;
+  Artifacts* kept = nullptr;  // one of the parts, if it was asked for
 
+  std::FILE* explanations() const { return kept != nullptr ? kept->explanations() : nullptr; }
   Outcome<Done> begin(RunScene& scene) {
     for (const auto& part : parts) {
       auto begun = part->begin(scene);
@@ -99,21 +102,31 @@ struct RunWork {
     for (auto part = parts.rbegin(); part != parts.rend(); ++part) code = (*part)->end(scene, code);
     return code;
   }
+  // Says what the run itself has failed at, and notes the first such failure.
+  void fail(RunNotes& notes, const std::string& text) const {
+    complain(text);
+    if (notes.error.empty()) notes.error = text;
+  }
+  // Must be called last. Returns the exit code.
+  int conclude(const RunNotes& notes, int code) const {
+    if (kept != nullptr) kept->conclude(notes, code);
+    return code;
+  }
 };
 
 int run_programs(const RunOptions& options, RunScene& scene, RunWork& work) {
   TimeLimit limit(scene.children, options.time_limit_ns, [&] {
     for (const auto& part : work.parts) part->time_is_up(scene);
   });
-  SideOutput output(work.explanations);
-  const int code = options.pair.empty() ? run_program(scene.children, limit, options.command,
-                                                      output, work.explanations != nullptr)
-                                        : Pair(scene.children, limit, scene.emulator, output)
-                                              .run(options.pair[0], options.pair[1]);
+  SideOutput output(work.explanations());
+  const int code = options.pair.empty()
+                       ? run_program(scene, limit, options.command, output, work.kept != nullptr)
+                       : Pair(scene.children, limit, scene.emulator, output)
+                             .run(options.pair[0], options.pair[1]);
   if (limit.has_given_up()) {
     complain("what is left cannot be ended: it belongs to another user");
   }
-  scene.is_timed_out = limit.is_exceeded();
+  scene.notes.is_timed_out = limit.is_exceeded();
   return code;
 }
 
@@ -140,13 +153,10 @@ class RunEmulator {
     if (is_private_) cli::let_go_on(reached_.emulator);
   }
   // Ends a private emulator. The connection has kept the emulator until now.
-  int end(int exit_code, bool is_silent = false) {
-    if (!is_private_) return exit_code;
-    const auto ended =
-        end_private_emulator(reached_, is_silent ? kSilentPatienceMs : control::kDefaultTimeoutMs);
-    if (ended) return exit_code;
-    complain(ended.error().text);
-    return exit_code != 0 ? exit_code : kRunFailed;
+  Outcome<Done> end(bool is_silent = false) {
+    if (!is_private_) return Done{};
+    return end_private_emulator(reached_,
+                                is_silent ? kSilentPatienceMs : control::kDefaultTimeoutMs);
   }
 
  private:
@@ -157,28 +167,31 @@ class RunEmulator {
   bool is_private_;
 };
 
-// Makes the parts of the run, and notes the seed in the options.
+// Makes the parts of the run, and notes the seed in the options. Looks at the rules first: a
+// command line that is wrong leaves the files of the run before as they are.
 Outcome<RunWork> work_of(RunOptions& options) {
   RunWork work;
-  if (!options.artifacts.empty()) {
-    auto artifacts = Artifacts::make(options);
-    if (!artifacts) return Failure<Error>{artifacts.error()};
-    work.explanations = (*artifacts)->explanations();
-    work.parts.push_back(std::move(*artifacts));
-  }
-  if (!options.capture.empty()) {
-    work.parts.push_back(std::make_unique<RunCapture>(options.capture, std::nullopt));
-  }
+  std::unique_ptr<RunFaults> given;
   if (options.faults.is_given()) {
     auto faults = RunFaults::from(options);
     if (!faults) return Failure<Error>{faults.error()};
     options.seed = faults->seed();
     options.is_seed_chosen_here = faults->is_seed_chosen_here();
-    work.parts.push_back(std::make_unique<RunFaults>(std::move(*faults)));
+    given = std::make_unique<RunFaults>(std::move(*faults));
   }
+  if (!options.artifacts.empty()) {
+    auto artifacts = Artifacts::make(options);
+    if (!artifacts) return Failure<Error>{artifacts.error()};
+    work.kept = artifacts->get();
+    work.parts.push_back(std::move(*artifacts));
+  }
+  if (!options.capture.empty()) {
+    work.parts.push_back(std::make_unique<RunCapture>(options.capture, std::nullopt));
+  }
+  if (given) work.parts.push_back(std::move(given));
   // This part comes last, so that it looks last and speaks first.
   if (options.time_limit_ns) {
-    work.parts.push_back(std::make_unique<WaitsAtTimeLimit>(options, work.explanations));
+    work.parts.push_back(std::make_unique<WaitsAtTimeLimit>(options, work.explanations()));
   }
   return work;
 }
@@ -213,15 +226,20 @@ int supervised_run(RunOptions options, const Parts& parts, const settings::Setti
   if (!work) return complain(work.error().text, kRunFailed);
   Children children(options.pair.empty() ? Children::Signals::kToFirst : Children::Signals::kToAll);
   auto own = RunEmulator::open(options, parts, settings);
-  if (!own) return complain(own.error().text, kRunFailed);
+  RunNotes notes;
+  if (!own) {
+    work->fail(notes, own.error().text);
+    return work->conclude(notes, kRunFailed);
+  }
   Silence silence(own->emulator());
-  RunScene scene{own->emulator(), own->dir(), children, silence};
+  RunScene scene{own->emulator(), own->dir(), children, silence, notes};
   const auto environment = device_environment(parts, own->dir());
   const auto begun =
       environment ? work->begin(scene) : Outcome<Done>(Failure<Error>{environment.error()});
   if (!begun) {
-    complain(begun.error().text);
-    return own->end(kRunFailed);
+    work->fail(notes, begun.error().text);
+    if (const auto ended = own->end(); !ended) work->fail(notes, ended.error().text);
+    return work->conclude(notes, kRunFailed);
   }
   for (const auto& [name, value] : *environment) ::setenv(name.c_str(), value.c_str(), 1);
   set_program_environment(options, settings);
@@ -229,7 +247,11 @@ int supervised_run(RunOptions options, const Parts& parts, const settings::Setti
   int code = run_programs(options, scene, *work);
   own->let_go_on();
   code = work->end(scene, code);
-  code = own->end(code, !silence.look().empty());
+  if (const auto ended = own->end(!silence.look().empty()); !ended) {
+    work->fail(notes, ended.error().text);
+    if (code == 0) code = kRunFailed;
+  }
+  work->conclude(notes, code);
   if (code != 0 && (options.is_seed_chosen_here || !options.artifacts.empty())) {
     complain("the same again: " + options.command_that_repeats());
   }

@@ -68,7 +68,7 @@ void WaitsAtTimeLimit::look(RunScene& scene, const std::vector<Process>& program
 }
 
 int WaitsAtTimeLimit::end(RunScene& scene, int exit_code) {
-  if (!scene.is_timed_out) return exit_code;
+  if (!scene.notes.is_timed_out) return exit_code;
   for (std::size_t i = 0; i < said_.size(); ++i) {
     complain(said_[i]);
     // The first line, which introduces the others, is not an explanation.

@@ -134,6 +134,60 @@ class Kept(RunCase):
             self.assertEqual(f"the same again: {self.exe} run --private" in done.stderr, code != 0)
         self.nothing_is_left()
 
+    def failed(self, words, code, error, names):
+        """Runs after another run. The files tell of this one, and of what it failed at."""
+        self.assertEqual(self.private("--artifacts", self.kept, "--", "true").returncode, 0)
+        done = self.private("--artifacts", self.kept, *words)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(sorted(os.listdir(self.kept)), names)
+        run = json.loads(pathlib.Path(self.kept, "run.json").read_text())
+        self.assertEqual(json_schema.wrong(run, json_schema.load("run")), [])
+        self.assertEqual((run["exit_code"], run["command"][-1]), (code, words[-1]))
+        self.assertLess(run["duration_seconds"], LIMIT)
+        self.assertRegex(run["error"], error)
+        self.assertEqual(done.stderr.splitlines()[0], "verbena: " + run["error"])
+        self.assertEqual(pathlib.Path(self.kept, "explain.log").read_text(), f"verbena: {run['error']}\n")
+        self.nothing_is_left()
+
+    def test_a_run_that_does_not_start_its_program(self):
+        none = ["explain.log", "run.json"]
+        self.failed(["--", "no-such-program"], 127, "^cannot run no-such-program: No such file or directory$", FILES)
+        self.failed(["--", "/etc"], 126, "^cannot run /etc: Permission denied$", FILES)
+        self.failed(["--capture", self.home + "/missing/x", "--", "true"], 125, "missing/x: No such file or directory$", none)
+        # The first run needs an emulator, and the second gets none.
+        os.rename(self.home + "/bin/verbenad", self.home + "/bin/verbenad-itself")
+        daemon = self.script("bin/verbenad", '#!/bin/sh\n[ -e "$0-ran" ] && exit 1\ntouch "$0-ran"\nexec "$0-itself" "$@"\n')
+        os.chmod(daemon, 0o755)
+        self.failed(["--", "echo"], 125, "^the emulator ended while it started", none)
+
+    def test_a_wrong_command_line_leaves_the_files_of_the_run_before(self):
+        self.assertEqual(self.private("--artifacts", self.kept, "--", "true").returncode, 0)
+        run = self.run_json()
+        for words in (["--inject", "no rule"], ["--timeout", "1", "--inject", "port-down after=2s"], ["--fail", "nothing"]):
+            done = self.private("--artifacts", self.kept, *words, "--", "true")
+            self.assertEqual((done.returncode, self.run_json()), (125, run), done.stderr)
+
+    def test_an_emulator_that_does_not_end(self):
+        """The exit code is 125 then, and so says run.json. The run lets an emulator go on that was stopped, and here it is
+        stopped again and again; it may be quick enough to end once."""
+        for _ in range(10):
+            run = self.start("--private", "--artifacts", self.kept, "--", "sh", "-c", "echo ready; read word")
+            run.stdout.readline()
+            [daemon] = self.daemons()
+            run.stdin.write("on\n")
+            run.stdin.flush()
+            while run.poll() is None and self.lives(daemon):
+                os.kill(daemon, signal.SIGSTOP)
+            done = self.finish(run)
+            said = self.run_json()
+            self.assertEqual(said["exit_code"], done.returncode, done.stderr)
+            if done.returncode == 125:
+                break
+        os.kill(daemon, signal.SIGKILL)
+        self.assertEqual(done.returncode, 125, done.stderr)
+        self.assertRegex(said["error"], rf"^the emulator \(pid {daemon}\) does not end: ")
+        self.assertIn(f"verbena: {said['error']}\n", done.stderr)
+
     def test_a_killed_emulator(self):
         run = self.start("--private", "--artifacts", self.kept, "--", "sh", "-c", "echo ready; read word; exit 4")
         run.stdout.readline()
