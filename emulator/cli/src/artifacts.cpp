@@ -143,6 +143,8 @@ void Artifacts::write_run(const RunNotes& notes, int exit_code) const {
   run["timed_out"] = notes.is_timed_out;
   run["error"] =
       notes.error.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(notes.error);
+  run["never_fired"] =
+      notes.never_fired ? nlohmann::ordered_json(*notes.never_fired) : nlohmann::ordered_json();
   run["seed"] = options_.seed ? nlohmann::ordered_json(*options_.seed) : nlohmann::ordered_json();
   run["duration_seconds"] = seconds;
   run["version"] = VERBENA_VERSION;

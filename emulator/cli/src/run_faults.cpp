@@ -77,23 +77,40 @@ int RunFaults::end(RunScene& scene, int exit_code) {
   const auto rules = silence.empty() ? read_rules(scene.emulator)
                                      : Outcome<std::vector<RuleCount>>(control::fail(EIO, silence));
   if (!rules && std::ranges::any_of(change_.rules, kills_the_emulator)) {
-    const bool has_others = change_.rules.size() > 1;
-    complain("the emulator was killed, as a rule asked" +
-             std::string(has_others ? "; nobody can say which others fired" : ""));
-    return exit_code == 0 && requires_fired_ && has_others ? kNeverFired : exit_code;
+    const std::string killed = "the emulator was killed, as a rule asked";
+    if (change_.rules.size() > 1) {
+      return end_unknown(scene, killed + "; nobody can say which others fired", exit_code);
+    }
+    complain(killed);
+    return exit_code;
   }
   if (!rules) {
-    complain("nobody can say which rules fired: " + rules.error().text);
-    return exit_code == 0 && requires_fired_ ? kNeverFired : exit_code;
+    return end_unknown(scene, "nobody can say which rules fired: " + rules.error().text, exit_code);
   }
   for (const RuleCount& rule : *rules) {
-    const bool is_failure = rule.fired == 0 && requires_fired_;
-    if (is_failure && exit_code == 0) exit_code = kNeverFired;
-    if (is_quiet_ && !is_failure) continue;
-    complain("the rule '" + rule.rule + "' " + fired_text(rule.fired) + ", of " +
-             std::to_string(rule.matched) + " that it names");
+    const std::string text = "the rule '" + rule.rule + "' " + fired_text(rule.fired) + ", of " +
+                             std::to_string(rule.matched) + " that it names";
+    if (rule.fired == 0) scene.notes.never_fired->push_back(rule.rule);
+    if (rule.fired == 0 && requires_fired_) {
+      exit_code = fail(text, exit_code);
+    } else if (!is_quiet_) {
+      complain(text);
+    }
   }
   return exit_code;
+}
+
+int RunFaults::end_unknown(RunScene& scene, const std::string& text, int exit_code) const {
+  scene.notes.never_fired.reset();
+  if (requires_fired_) return fail(text, exit_code);
+  complain(text);
+  return exit_code;
+}
+
+int RunFaults::fail(const std::string& text, int exit_code) const {
+  complain(text);
+  if (explanations_ != nullptr) std::fprintf(explanations_, "verbena: %s\n", text.c_str());
+  return exit_code == 0 ? kNeverFired : exit_code;
 }
 
 }  // namespace verbena::cli

@@ -3,7 +3,9 @@
 // the beginning and at the end of the run.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "children.hpp"
 #include "emulator.hpp"
@@ -15,7 +17,9 @@ namespace verbena::cli {
 // What is known of a run besides its exit code.
 struct RunNotes {
   bool is_timed_out = false;  // --timeout has ended the programs
-  std::string error;          // what `verbena run` itself has failed at; empty: nothing
+  // Rules that never fired. Nothing: nobody can say, because the emulator does not answer.
+  std::optional<std::vector<std::string>> never_fired = std::vector<std::string>();
+  std::string error;  // what `verbena run` itself has failed at; empty: nothing
 };
 
 // What there is while a run goes on.

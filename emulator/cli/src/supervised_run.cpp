@@ -188,7 +188,10 @@ Outcome<RunWork> work_of(RunOptions& options) {
   if (!options.capture.empty()) {
     work.parts.push_back(std::make_unique<RunCapture>(options.capture, std::nullopt));
   }
-  if (given) work.parts.push_back(std::move(given));
+  if (given) {
+    given->explain_in(work.explanations());
+    work.parts.push_back(std::move(given));
+  }
   // This part comes last, so that it looks last and speaks first.
   if (options.time_limit_ns) {
     work.parts.push_back(std::make_unique<WaitsAtTimeLimit>(options, work.explanations()));

@@ -160,6 +160,27 @@ class Kept(RunCase):
         os.chmod(daemon, 0o755)
         self.failed(["--", "echo"], 125, "^the emulator ended while it started", none)
 
+    def test_a_rule_that_never_fired_is_named(self):
+        """In run.json always, among the explanations if that is a failure."""
+        rule = "drop opcode=WRITE nth=1"
+        line = f"verbena: the rule '{rule}' never fired, of 0 that it names\n"
+        for words, program, code, explained in (((), "true", 0, ""), (("--require-fired",), "true", 3, line),
+                                                (("--require-fired",), "exit 7", 7, line)):
+            done = self.private("--artifacts", self.kept, "--inject", rule, *words, "--", "sh", "-c", program)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertEqual(self.run_json()["never_fired"], [rule])
+            self.assertEqual(pathlib.Path(self.kept, "explain.log").read_text(), explained)
+        run = self.start("--private", "--artifacts", self.kept, "--require-fired", "--inject", rule, "--",
+                         "sh", "-c", "echo ready; read word")
+        run.stdout.readline()
+        for daemon in self.daemons():
+            os.kill(daemon, signal.SIGKILL)
+        self.assertEqual(self.finish(run, "on\n").returncode, 3)
+        self.assertIsNone(self.run_json()["never_fired"])
+        self.assertRegex(pathlib.Path(self.kept, "explain.log").read_text(), "^verbena: nobody can say which rules fired: ")
+        self.private("--artifacts", self.kept, "--", "true")
+        self.assertEqual(self.run_json()["never_fired"], [])
+
     def test_a_wrong_command_line_leaves_the_files_of_the_run_before(self):
         self.assertEqual(self.private("--artifacts", self.kept, "--", "true").returncode, 0)
         run = self.run_json()
