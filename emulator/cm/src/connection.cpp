@@ -122,6 +122,7 @@ bool Connection::reject(TimeNs now, RejectReason reason,
       return false;
   }
   send(rej);
+  rejection_ = std::make_unique<MadBytes>(out_.mads.back().bytes);
   if (state_ == kRepReceived || state_ == kMraRepSent || state_ == kRepSent ||
       state_ == kMraRepReceived) {
     enter_timewait(now);  // data may be on its way
@@ -182,6 +183,10 @@ void Connection::abandon(TimeNs now) {
     case kTimewait:
       break;
   }
+}
+
+void Connection::reject_again() {
+  if (rejection_ != nullptr) out_.mads.push_back({device_, peer_, *rejection_});
 }
 
 void Connection::send_drep(std::uint64_t transaction_id) {

@@ -93,6 +93,10 @@ void Connection::on(TimeNs, const Mad& mad, const Rep& rep) {
       if (passive_ || !is_from_peer(rep.local_comm_id)) return;
       send(Rtu{.local_comm_id = id_, .remote_comm_id = remote_id_});  // the first RTU was lost
       break;
+    case kTimewait:
+    case kIdle:
+      if (is_from_peer(rep.local_comm_id)) reject_again();
+      break;
     default:
       break;
   }

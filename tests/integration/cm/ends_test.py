@@ -13,6 +13,8 @@ import time
 from rdma_cm_case import RdmaCmCase, binary, run
 from rdma_cm_channel import *
 
+REJECTED_BY_PROGRAM = 28  # IBTA's reason
+
 
 class Ends(RdmaCmCase):
     def verbena(self, *words):
@@ -37,6 +39,18 @@ class Ends(RdmaCmCase):
         event = client.expect(DISCONNECTED)
         self.assertEqual(event.status, 0)
         # Fifteen repetitions of the request would take 17 s.
+        self.assertLess(time.monotonic() - begun, 8)
+
+    def test_a_lost_rejection_of_an_acceptance(self):
+        self.verbena("fault", "--inject", "drop cm=REJ nth=1")
+        server, client = self.channel(), self.channel()
+        server.listener()
+        active = client.start_connecting(10, 0x4001)
+        server.accept(server.expect(CONNECT_REQUEST).id, 20, 0x8001)
+        client.expect(CONNECT_RESPONSE)
+        begun = time.monotonic()
+        client.reject(active)
+        self.assertEqual(server.expect(REJECTED).status, REJECTED_BY_PROGRAM)
         self.assertLess(time.monotonic() - begun, 8)
 
     def test_a_membership_ends_once(self):

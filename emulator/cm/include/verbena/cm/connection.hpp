@@ -106,6 +106,8 @@ class Connection {
   // Sends a message and keeps a copy, to send it again.
   void send_until_answered(TimeNs now, const Message& message, std::uint32_t attribute_modifier);
   void stop_waiting();
+  // Sends the REJ again, if there was one: the peer repeats what it answered.
+  void reject_again();
   void send_drep(std::uint64_t transaction_id);
   void enter_timewait(TimeNs now);
   bool is_from_peer(CommId sender) const { return sender == remote_id_; }
@@ -131,6 +133,7 @@ class Connection {
   IpAddress peer_;
   Negotiated negotiated_;
   std::unique_ptr<MadBytes> unanswered_;
+  std::unique_ptr<MadBytes> rejection_;  // the REJ that this side has sent
 };
 
 }  // namespace verbena::cm
