@@ -8,7 +8,7 @@
 #     INJECT rule...       injects faults, as `verbena run --inject` takes them
 #     REQUIRE_FIRED        fails the test if one of these rules was never applied
 #     TIMEOUT seconds      ends everything after this time and fails the test
-#     ARTIFACTS directory  keeps counters, packets and explanations of the run
+#     ARTIFACTS directory  keeps counters, packets and explanations of the run; a directory for each test
 #     OPTIONS option...    passes any other options to `verbena run`
 #
 # If the first word of a command is an executable that was defined before, it stands for its program. A shell runs the

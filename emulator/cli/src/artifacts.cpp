@@ -2,6 +2,7 @@
 #include "artifacts.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -11,12 +12,12 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "command.hpp"
 #include "own_command.hpp"
 #include "verbena/control/journal_messages.hpp"
 #include "verbena/control/signal_name.hpp"
-#include "verbena/control/unique_fd.hpp"
 #include "verbena/link/clock.hpp"
 
 namespace verbena::cli {
@@ -51,6 +52,13 @@ Outcome<std::unique_ptr<Artifacts>> Artifacts::make(const RunOptions& options) {
   const std::string& dir = options.artifacts;
   std::error_code error;
   fs::create_directories(dir, error);
+  control::UniqueFd lock(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // A file system that knows no locks keeps nobody out.
+  if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return fail(EBUSY, "--artifacts " + dir +
+                           ": another run that has not ended keeps its files there; name another "
+                           "directory");
+  }
   if (!error) {
     for (const char* name : {"run.json", "status.json", "status-at-timeout.json", "events.jsonl",
                              "explain.log", "capture.pcapng"}) {
@@ -58,6 +66,7 @@ Outcome<std::unique_ptr<Artifacts>> Artifacts::make(const RunOptions& options) {
     }
   }
   std::unique_ptr<Artifacts> artifacts(new Artifacts(options));
+  artifacts->lock_ = std::move(lock);
   if (!error) artifacts->explanations_.reset(std::fopen((dir + "/explain.log").c_str(), "we"));
   if (artifacts->explanations_ == nullptr) {
     const int code = error ? error.value() : errno;

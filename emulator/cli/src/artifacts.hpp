@@ -23,6 +23,7 @@
 #include "run_options.hpp"
 #include "run_part.hpp"
 #include "verbena/base/types.hpp"
+#include "verbena/control/unique_fd.hpp"
 
 namespace verbena::cli {
 
@@ -30,7 +31,8 @@ class Artifacts final : public RunPart {
  public:
   static constexpr std::uint64_t kLongestCapture = 16u << 20;
 
-  // Makes the directory, and removes what an earlier run has left of these files.
+  // Makes the directory, locks it, and removes what an earlier run has left of these files. Fails
+  // (EBUSY) if a run that has not ended has locked it.
   static control::Outcome<std::unique_ptr<Artifacts>> make(const RunOptions& options);
 
   // Returns the file for explanations, which gets each line as it comes.
@@ -52,6 +54,7 @@ class Artifacts final : public RunPart {
   void write_run(const RunNotes& notes, int exit_code) const;
 
   const RunOptions& options_;
+  control::UniqueFd lock_;  // the directory; the kernel releases it when this process ends
   std::unique_ptr<std::FILE, Close> explanations_;
   std::optional<RunCapture> capture_;  // none if --capture is given
   TimeNs begun_;

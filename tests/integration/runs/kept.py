@@ -361,6 +361,23 @@ class Kept(RunCase):
         self.assertEqual(sorted(os.listdir(self.kept)), FILES[1:])
         self.assertEqual(sorted(os.listdir(self.home + "/outer")), FILES)
 
+    def test_two_at_once_in_one_directory(self):
+        """The second is refused and harms nothing of the first one's, whichever its name of the directory."""
+        first = self.start("--private", "--artifacts", self.kept, "--", "sh", "-c", "echo ready; read word; exit 3")
+        first.stdout.readline()
+        there = sorted(os.listdir(self.kept))
+        for name in (self.kept, self.kept + "/../here/"):
+            done = self.private("--artifacts", name, "--", "touch", self.home + "/started")
+            self.assertEqual((done.returncode, done.stderr),
+                             (125, f"verbena: --artifacts {name}: another run that has not ended keeps its files there; name "
+                                   "another directory\n"))
+        self.assertEqual(sorted(os.listdir(self.kept)), there)
+        self.assertFalse(os.path.exists(self.home + "/started"))
+        self.assertEqual(self.finish(first, "on\n").returncode, 3)
+        self.assertEqual(self.run_json()["exit_code"], 3)
+        self.assertEqual(self.private("--artifacts", self.kept, "--", "true").returncode, 0)
+        self.nothing_is_left()
+
     def test_places_that_cannot_be_written(self):
         pathlib.Path(self.home, "file").write_text("mine")
         touch = ["--", "touch", self.home + "/started"]
