@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Compares VERBS.md with the header and the library: each function of infiniband/verbs.h, and each that libibverbs.so.1
-exports to programs, is in the table once, and the tests that the table names exist."""
+exports to programs, is in the table once, the tests that the table names exist, and a test calls each function that
+the device has."""
 
 import pathlib
 import re
@@ -49,6 +50,17 @@ def cases():
         return {case["name"] for case in tomllib.load(file)["case"]}
 
 
+def without_comments(text):
+    return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
+
+
+def called():
+    """Returns the functions that a program of tests/integration calls, through the real libibverbs."""
+    texts = [without_comments(file.read_text(encoding="utf-8"))
+             for file in sorted((REPOSITORY / "tests" / "integration").rglob("*")) if file.suffix in (".c", ".cpp", ".hpp")]
+    return {name for text in texts for name in re.findall(r"\b(ibv_[a-z0-9_]+)\(", re.sub(r'"[^"\n]*"', '""', text))}
+
+
 class Table(unittest.TestCase):
     def test_names_every_function(self):
         self.assertEqual(sorted(declared() - set(listed())), [])
@@ -75,6 +87,13 @@ class Table(unittest.TestCase):
                 if part.strip().startswith("pyverbs"):
                     for name in re.findall(r"\btest_\w+", part):
                         self.assertIn(name, known_tests, functions[0])
+
+    def test_a_program_calls_each_function_that_works(self):
+        """A function with an underscore before its name is called by the one without."""
+        calls = called()
+        self.assertGreater(len(calls), 100)
+        works = {name.lstrip("_") for functions, state, _ in rows() for name in functions if re.match("yes|accepted", state)}
+        self.assertEqual(sorted(works - calls), [])
 
     def test_what_is_not_libibverbs_own_is_shown(self):
         for functions, state, shown in rows():

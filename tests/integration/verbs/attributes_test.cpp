@@ -262,6 +262,44 @@ TEST_F(Attributes, ARegionMayHaveAnotherAddress) {
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
+// ibv_reg_mr_iova calls this function for the accesses that a device may ignore.
+TEST_F(Attributes, ARegionWithOptionalAccessMayHaveAnotherAddress) {
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes_) + 1024;
+  const std::uint64_t other = address % 4096 + 0x10000;
+  ibv_mr* const mr = ibv_reg_mr_iova2(
+      pd_, bytes_ + 1024, 512, other,
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+  ASSERT_NE(mr, nullptr);
+  EXPECT_EQ(mr->addr, bytes_ + 1024);
+  EXPECT_EQ(mr->length, 512u);
+  connect();
+  std::memset(bytes_, 'w', 100);
+  ibv_send_wr write = request(IBV_WR_RDMA_WRITE);
+  write.wr.rdma = {other + 200, mr->rkey};
+  post(left_, write);
+  EXPECT_EQ(poll().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(std::string(bytes_ + 1024 + 199, 102), '\0' + std::string(100, 'w') + '\0');
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
+TEST_F(Attributes, ADeviceHasTheSameNumbersBeforeItIsOpenAndAfter) {
+  ibv_device_attr attr{};
+  ASSERT_EQ(ibv_query_device(context_, &attr), 0);
+  EXPECT_NE(attr.node_guid, 0u);
+  int count = 0;
+  ibv_device** const list = ibv_get_device_list(&count);
+  ASSERT_NE(list, nullptr);
+  int with_this_guid = 0;
+  for (int i = 0; i < count; ++i) {
+    const bool is_this = ibv_get_device_guid(list[i]) == attr.node_guid;
+    with_this_guid += is_this ? 1 : 0;
+    EXPECT_EQ(ibv_get_device_index(list[i]) == ibv_get_device_index(context_->device), is_this);
+  }
+  EXPECT_EQ(with_this_guid, 1);
+  EXPECT_GE(ibv_get_device_index(context_->device), 0);
+  ibv_free_device_list(list);
+}
+
 // A domain without a file needs no O_CREAT, and is each time another one.
 TEST_F(Attributes, XrcDomainsWithoutAFile) {
   std::vector<ibv_xrcd*> made;
