@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "run_options.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
+
+#include "verbena/control/planned_failures.hpp"
 
 namespace verbena::cli {
 namespace {
@@ -51,6 +55,24 @@ std::string RunOptions::failure_list() const {
   std::string list;
   for (const std::string& failure : failures) list += (list.empty() ? "" : ",") + failure;
   return list;
+}
+
+std::string RunOptions::failure_list_with(std::string_view inherited) const {
+  const std::string own = failure_list();
+  const auto named = control::parse_planned_failures(own);
+  std::string list;
+  while (named && !inherited.empty()) {
+    const std::string_view item = inherited.substr(0, inherited.find(','));
+    inherited.remove_prefix(std::min(item.size() + 1, inherited.size()));
+    // An item that is wrong stays, so that the driver says what is wrong with it.
+    const auto other = control::parse_planned_failures(item);
+    const bool is_named = other && !other->empty() &&
+                          std::ranges::any_of(*named, [&](const control::PlannedFailure& failure) {
+                            return failure.function == other->front().function;
+                          });
+    if (!is_named && !item.empty()) list += std::string(item) + ",";
+  }
+  return list + own;
 }
 
 std::string RunOptions::command_that_repeats() const {

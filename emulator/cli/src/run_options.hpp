@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "command.hpp"
@@ -38,8 +39,11 @@ struct RunOptions {
   bool needs_parent() const {
     return is_private || !pair.empty() || time_limit_ns || !capture.empty() || !artifacts.empty();
   }
-  // Returns the list as the driver in the program reads it.
+  // Returns the items of --fail as the driver in the program reads them.
   std::string failure_list() const;
+  // Returns what `inherited`, a VERBENA_FAIL, and --fail ask for together. --fail counts alone for
+  // a function that both name.
+  std::string failure_list_with(std::string_view inherited) const;
   // Returns a command line for a shell.
   std::string command_that_repeats() const;
 };

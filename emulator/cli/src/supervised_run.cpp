@@ -213,7 +213,11 @@ void leave_out_preload() {
 }  // namespace
 
 void set_program_environment(const RunOptions& options, const settings::Settings& settings) {
-  if (!options.failures.empty()) ::setenv("VERBENA_FAIL", options.failure_list().c_str(), 1);
+  if (!options.failures.empty()) {
+    const char* const inherited = std::getenv("VERBENA_FAIL");
+    const std::string list = options.failure_list_with(inherited != nullptr ? inherited : "");
+    ::setenv("VERBENA_FAIL", list.c_str(), 1);
+  }
   if (!options.command.empty() && why_no_preload(options.command[0])) leave_out_preload();
   if (options.quiet) ::unsetenv("VERBENA_LOG");
   if (options.quiet || !settings.explain.value_or(true)) return;

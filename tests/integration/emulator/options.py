@@ -248,6 +248,16 @@ class Options(EmulatorCase):
                             "--", "env")
         self.assertIn("VERBENA_FAIL=ibv_reg_mr=ENOMEM@3,ibv_create_qp=EIO\n", done.stdout)
 
+    def test_fail_adds_to_the_environment(self):
+        """For a function that both name, the command line counts alone; a wrong item is left to the driver."""
+        self.env["VERBENA_FAIL"] = "ibv_reg_mr=EIO@2,,ibv_create_cq=ENOMEM,rdma_listen=EIO,wrong"
+        for words, wanted in (((), self.env["VERBENA_FAIL"]),
+                              (("--fail", "ibv_reg_mr=ENOMEM@3", "--fail", "rdma_listen=ENOMEM"),
+                               "ibv_create_cq=ENOMEM,wrong,ibv_reg_mr=ENOMEM@3,rdma_listen=ENOMEM")):
+            for private in ((), ("--private",)):
+                done = self.verbena("run", *(private or ("--fabric", self.fabric)), *words, "--", "printenv", "VERBENA_FAIL")
+                self.assertEqual(done.stdout, wanted + "\n", done.stderr)
+
     def test_port_words(self):
         self.up()
         for word, state in (("down", "DOWN"), ("up", "ACTIVE")):
