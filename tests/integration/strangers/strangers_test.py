@@ -237,6 +237,19 @@ class OnRings(StrangersTest):
 class OverUdp(StrangersTest):
     LINK = "udp"
 
+    def test_the_same_packets_from_the_peers_own_port_are_obeyed(self):
+        """The SEND that a stranger injects is well formed, and only its source is wrong. From the port of the peer,
+        which another program of the user may share, the same packet arrives."""
+        self.connect_by_hand()
+        self.exchange()
+        self.inject_as_nobody()
+        self.exchange()
+        own = [Stranger(self.address, port=port, shares=True) for port in self.source_ports()]
+        self.inject(own, self.queue_pairs())
+        for end in self.ends:
+            end.tell("go")
+        self.assertEqual([end.line() for end in self.ends], ["failed: got 'forged'"] * 2)
+
 
 class OnRoceDevice(OverUdp):
     """A RoCE device may have foreign peers, so packets from other addresses are accepted, and the queue pair's own
