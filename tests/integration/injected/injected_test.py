@@ -196,11 +196,19 @@ class InForce(unittest.TestCase):
         game.device.environment["VERBENA_LINK"] = link
         for run in range(5):
             server, client = game.bring_to("connected", options)
-            before = received()
+            before, was = received(), status()["ports"][0]["counters"]
             self.assertEqual(game.device.control("fault", "--loss", "100%", "--data").returncode, 0)
             for side in (client, server):
                 side.tell()
-            game.wait_until(lambda: status()["faults"][0]["counters"]["lost_requests"] > 0, "nothing is sent")
+
+            def all_is_lost(was=was):
+                """The first message is the only one that is under way, with its 4 packets and their repetitions."""
+                now = status()
+                sent, again = (now["ports"][0]["counters"][name] - was[name]
+                               for name in ("port_xmit_packets", "retransmitted_packets"))
+                return now["faults"][0]["counters"]["lost_requests"] == sent and 1 <= sent - again <= 4
+
+            game.wait_until(all_is_lost, "what is sent is not what is lost")
             self.assertEqual(received(), before, run)
             self.assertEqual(game.device.control("fault", "--clear").returncode, 0)
             game.clear()
