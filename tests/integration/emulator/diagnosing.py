@@ -215,7 +215,6 @@ class UnfitPrograms(EmulatorCase):
         self.env["LD_PRELOAD"] = "libm.so.6"  # the user's own stays
         self.assertEqual(self.run_in("--", program).stdout, "libm.so.6")
 
-    @unittest.skipUnless(shutil.which("musl-gcc"), "there is no musl-gcc")
     def test_program_of_musl_itself(self):
         program = self.compile(compiler="musl-gcc")
         done = self.run_in("--", program)
