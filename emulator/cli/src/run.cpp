@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "children.hpp"
 #include "command.hpp"
@@ -34,7 +35,7 @@ using control::Outcome;
 // The words of the command line that are checked when all are known.
 struct RunWords {
   RunOptions options;
-  std::string privacy;  // "true": without a name
+  std::vector<std::string> privacy;  // names of --private; "true": without a name
   std::string time_limit;
 };
 
@@ -127,8 +128,12 @@ std::string wrong_command(const RunOptions& options, bool is_behind_dashes) {
 std::string take_words(RunWords& words, bool is_behind_dashes) {
   RunOptions& options = words.options;
   options.is_private = !words.privacy.empty();
-  if (options.is_private && words.privacy != "true") {
-    options.name = words.privacy;
+  for (const std::string& name : words.privacy) {
+    if (name == "true") continue;
+    if (!options.name.empty() && name != options.name) {
+      return "run: --private names two emulators, " + options.name + " and " + name + ": name one";
+    }
+    options.name = name;
     if (std::string wrong = wrong_private_name(options.name); !wrong.empty()) return wrong;
   }
   if (!words.time_limit.empty()) {

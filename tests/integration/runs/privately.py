@@ -347,6 +347,18 @@ class Named(RunCase):
                          (2, "verbena: --foreground is for the ordinary emulator: leave out --private\n"))
         self.assertFalse(os.path.exists(self.dir))
 
+    def test_two_names(self):
+        """It is an error, as of another option that is given twice. The same again, or none beside it, is no contradiction."""
+        for words in (["--private=mine", "--private=other"], ["--private=mine", "--private", "--private=other"]):
+            done = self.verbena("run", *words, "--", "touch", self.home + "/started")
+            self.assertEqual((done.returncode, done.stderr),
+                             (125, "verbena: run: --private names two emulators, mine and other: name one\n"))
+        self.assertFalse(os.path.exists(self.home + "/started"))
+        for words in (["--private=mine", "--private=mine"], ["--private", "--private=mine"], ["--private=mine", "--private"]):
+            done = self.verbena("run", *words, "--", "sh", "-c", 'echo "${VERBENA_RUNTIME_DIR##*/}"')
+            self.assertEqual((done.returncode, done.stdout), (0, "private-mine\n"), done.stderr)
+        self.nothing_is_left()
+
     def test_one_that_cannot_be_had(self):
         done = self.verbena("up", "--private", "x", "--roce", "192.0.2.77")
         self.assertEqual(done.returncode, 1)
