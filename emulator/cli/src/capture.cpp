@@ -44,7 +44,14 @@ struct CaptureOptions {
   PrivateOption chosen;
 };
 
-// Makes Ctrl-C end the capture and not the process, and a write that fails say why.
+// Returns true if our caller has us ignore the signal, as nohup does with SIGHUP.
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+// Makes Ctrl-C and the end of the terminal end the capture and not the process, and a write that
+// fails say why.
 control::UniqueFd signals_that_end() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
@@ -52,6 +59,9 @@ control::UniqueFd signals_that_end() {
   sigemptyset(&ends);
   sigaddset(&ends, SIGINT);
   sigaddset(&ends, SIGTERM);
+  for (const int signal : {SIGHUP, SIGQUIT}) {
+    if (!is_ignored(signal)) sigaddset(&ends, signal);
+  }
   sigprocmask(SIG_BLOCK, &ends, nullptr);
   return control::UniqueFd(::signalfd(-1, &ends, SFD_CLOEXEC));
 }

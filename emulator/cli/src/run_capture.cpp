@@ -6,11 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <initializer_list>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -34,8 +36,9 @@ constexpr std::string_view kOurName = "verbena: ";
 // Returns true if a signal to end has come that is held back for the program.
 bool is_end_asked_for() {
   sigset_t pending;
-  return ::sigpending(&pending) == 0 &&
-         (::sigismember(&pending, SIGINT) == 1 || ::sigismember(&pending, SIGTERM) == 1);
+  if (::sigpending(&pending) != 0) return false;
+  return std::ranges::any_of(std::initializer_list<int>{SIGINT, SIGTERM, SIGHUP, SIGQUIT},
+                             [&](int signal) { return ::sigismember(&pending, signal) == 1; });
 }
 
 // Waits for words as long as patience lasts, and, if `heeds_signals`, no signal asks for the end.

@@ -129,6 +129,26 @@ class CapturesTest(Pairs):
             self.assertEqual(json.loads(said), {"command": "capture", "file": path, "packets": count, "left_out": 0})
             self.assertEqual(in_words, f"{count} packets captured, 0 left out\n")
 
+    def test_each_signal_that_ends_it_leaves_a_complete_file(self):
+        path = self.dir + "/packets.pcapng"
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            process = self.capture(path)
+            self.ends_well(*self.pair("auto", "ibv_rc_pingpong", "-n", "20"))
+            process.send_signal(number)
+            self.assertEqual(process.wait(LIMIT), 0, number)
+            count = len(packets_in(path))
+            self.assertGreaterEqual(count, 40)
+            self.assertEqual(process.stderr.read(), f"{count} packets captured, 0 left out\n")
+            self.assertTrue(statistics_in(path))
+
+    def test_one_that_shall_outlive_its_terminal(self):
+        """nohup has it ignore SIGHUP."""
+        process = self.capture(self.dir + "/packets.pcapng", before=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        process.send_signal(signal.SIGHUP)
+        self.ends_well(*self.pair("auto", "ibv_rc_pingpong", "-n", "20"))
+        self.end_capture(process)
+        self.assertGreaterEqual(len(packets_in(self.dir + "/packets.pcapng")), 40)
+
     def test_both_ends(self):
         for link in ("udp", "auto"):
             with self.captured("--both-ends") as path:

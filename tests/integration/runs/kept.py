@@ -327,7 +327,7 @@ class Kept(RunCase):
     def test_a_capture_that_nobody_reads_can_be_ended(self):
         path, waits = self.named_pipe()
         self.assertEqual(self.verbena("up", "--fabric", self.fabric).returncode, 0)
-        for signal_number in (signal.SIGINT, signal.SIGTERM):
+        for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             for words in (["capture", path], ["run", "--private", "--capture", path, "--", "true"]):
                 with self.subTest(words=words, signal_number=signal_number):
                     waiting = subprocess.Popen([self.exe, *words], env=self.env, text=True, stderr=subprocess.PIPE)
