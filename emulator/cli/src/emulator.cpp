@@ -270,11 +270,9 @@ Outcome<control::Done> end_emulator_of_any_version(const std::string& runtime_di
 }
 
 Outcome<control::Done> try_emulator(const Parts& parts, const settings::Settings& settings) {
-  std::string dir = "/tmp/verbena-doctor-XXXXXX";
-  if (::mkdtemp(dir.data()) == nullptr) {
-    const int code = errno;
-    return fail(code, std::string("cannot make a directory in /tmp: ") + std::strerror(code));
-  }
+  const auto made = make_private_dir("");
+  if (!made) return Failure<control::Error>{made.error()};
+  const std::string& dir = made->path;
   const auto begun = start_daemon(dir, parts, settings, {.ends_when_idle = true});
   Outcome<control::Done> done = control::Done{};
   if (!begun) {

@@ -50,8 +50,8 @@ control::Outcome<control::Done> end_emulator(Emulator& emulator,
 // Ends an emulator that does not speak our version of the protocol.
 control::Outcome<control::Done> end_emulator_of_any_version(const std::string& runtime_dir);
 
-// Checks that an emulator with these settings can be started: starts one in a directory of its own
-// and ends it again.
+// Checks that an emulator with these settings can be started: starts one in a directory of its own,
+// beside those of private emulators, and ends it again.
 control::Outcome<control::Done> try_emulator(const Parts& parts,
                                              const settings::Settings& settings);
 

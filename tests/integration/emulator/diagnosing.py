@@ -49,6 +49,18 @@ class Doctor(DoctorCase):
                 self.up()
         self.assertRegex(done.stdout, r"emulator \S+ runs, pid \d+, 1 device")
 
+    def test_the_emulator_is_tried_where_it_would_run(self):
+        """Not in /tmp, which may be full, or not to be written to, or another file system."""
+        os.rename(self.home + "/bin/verbenad", self.home + "/bin/verbenad-itself")
+        with open(self.home + "/bin/verbenad", "w", encoding="utf-8") as daemon:
+            daemon.write('#!/bin/sh\necho "$@" >>"$0-words"\nexec "$0-itself" "$@"\n')
+        os.chmod(self.home + "/bin/verbenad", 0o755)
+        done = self.doctor()
+        self.assertEqual(done.returncode, 0, done.stdout)
+        with open(self.home + "/bin/verbenad-words", encoding="utf-8") as words:
+            self.assertEqual(re.findall(r"--runtime-dir (\S+)/", words.read()), [self.dir])
+        self.assertEqual([name for name in os.listdir(self.dir) if name.startswith("private-")], [])
+
     def test_missing_parts(self):
         for part in ("bin/verbenad", "lib/libverbena-preload.so"):
             path = f"{self.home}/{part}"
