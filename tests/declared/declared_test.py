@@ -13,6 +13,7 @@ import unittest
 
 import extract
 import rows
+import sources
 
 sys.path[1:1] = [str(rows.ROOT / "tests" / "integration" / room) for room in ("provider", "emulator")]
 import device as devices  # noqa: E402
@@ -98,11 +99,20 @@ class Declared(unittest.TestCase):
         self.compare("counters", files)
 
     def test_each_row_names_a_test(self):
-        known, sources = rows.registered(CTEST, BUILD), rows.Sources()
+        known, files = rows.registered(CTEST, BUILD), sources.Sources()
         wrong = [f"[{kind}] {line}" for kind, names in self.table.items() for name, tests in names.items()
-                 for line in rows.what_is_wrong(name, tests, known, sources)]
+                 for line in rows.what_is_wrong(name, tests, known, files)]
         if wrong:
             self.fail("\n" + "\n".join(wrong))
+
+    def test_a_case_that_does_not_name_the_thing_is_found(self):
+        """Its file names the thing elsewhere."""
+        files = sources.Sources()
+        for name, ctest, case in (("capture --device", "integration.links.captures", "test_both_ends"),
+                                  ("VERBENA_LINK", "integration.links", "test_status_names_the_link"),
+                                  ("event qp-fatal", "integration.verbs.events.ib", "AClientIsAskedToRegisterAgain")):
+            (line,) = rows.what_is_wrong(name, [(ctest, case)], {ctest}, files)
+            self.assertIn("says anything of it", line)
 
     def test_the_manual_names_all(self):
         """The README of the preload library names the variables for its developers, the manual all others."""

@@ -33,26 +33,8 @@ def registered(ctest, build):
     return {test["name"] for test in json.loads(listed.stdout)["tests"]}
 
 
-class Sources:
-    """The files that define the test cases."""
-
-    FORMS = {".py": r"^\s+def {}\(", ".cpp": r"^TEST\w*\(\s*\w+,\s*{}\)", ".toml": r'^name = "{}"'}
-
-    def __init__(self):
-        folders = [ROOT / "tests" / "integration", ROOT / "conformance"]
-        files = [file for folder in folders for file in sorted(folder.rglob("*")) if file.suffix in self.FORMS]
-        self.texts = {file: file.read_text(encoding="utf-8") for file in files}
-
-    def files_with(self, case):
-        found = []
-        for file, text in self.texts.items():
-            if re.search(self.FORMS[file.suffix].format(re.escape(case)), text, re.MULTILINE):
-                found.append(file)
-        return found
-
-
 def words_of(name):
-    """Returns the words of which the file of a test must contain one: the option, the field, the file. For a drop
+    """Returns the words of which a test must contain one: the option, the field, the file. For a drop
     counter, one is the shorter name that status has."""
     word = [part for part in re.split(r"[ ./\[\]*]+", name) if part][-1]
     return {word, word.removeprefix("rx_drop_")}
@@ -71,7 +53,7 @@ def what_is_wrong(name, tests, known, sources):
             yield f"{name}: there is no test {ctest}"
         elif not case:
             yield f"{name}: name the case, as \"{ctest} test_what_it_shows\""
-        elif not (files := sources.files_with(case[0])):
+        elif not (texts := sources.texts_of(case[0])):
             yield f"{name}: nothing below tests/integration and conformance defines {case[0]}"
-        elif not any(speaks_of(sources.texts[file], name) for file in files):
-            yield f"{name}: {case[0]} says nothing of it"
+        elif not any(speaks_of(text, name) for text in texts):
+            yield f"{name}: neither {case[0]} nor what it uses of its file says anything of it"
