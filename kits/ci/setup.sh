@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Installs Verbena in a folder, for CI. Does nothing if the folder has it already, for example from a cache.
+# Installs Verbena in a folder, for CI. Does nothing if the folder has it already, for example from a cache. It fails if
+# the folder has it from elsewhere: from another package, by its sum if --sha256 is given and by its name otherwise, or
+# not from a package if one is asked for, or from one if a clone is.
 #
 #   setup.sh --prefix DIR --package FILE|URL [--sha256 SUM]   unpacks the portable tarball or the .deb; installs nothing
 #   setup.sh --prefix DIR --source DIR                        compiles a clone (scripts/deps installs what is missing)
@@ -23,6 +25,24 @@ while [ $# -gt 0 ]; do
 done
 [ -n "$prefix" ] || wrong "--prefix is missing"
 [ -n "$package" ] || [ -n "$source" ] || wrong "give --package or --source"
+
+# What unpack() leaves: the sum and the name of the package.
+record=$prefix/share/verbena/ci/package
+
+# Fails if what is in the folder is not what is asked for. What is compiled has no record: the cache's key names it.
+check_what_is_there() {
+  local there_sum="" there=""
+  [ ! -f "$record" ] || read -r there_sum there <"$record"
+  if [ -z "$package" ]; then
+    [ -z "$there" ] || fail "$prefix has Verbena from $there already, and not from a clone: remove it first"
+  elif [ -z "$there" ]; then
+    fail "$prefix has Verbena already, and not from a package: remove it first"
+  elif [ "$there_sum" != "${sum:-$there_sum}" ]; then
+    fail "$prefix has Verbena from $there already, with another SHA-256 sum than $sum: remove it first"
+  elif [ -z "$sum" ] && [ "$there" != "$package" ]; then
+    fail "$prefix has Verbena from $there already, and not from $package: remove it first"
+  fi
+}
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -54,6 +74,9 @@ unpack() {
     fail "$package is neither Verbena's portable tarball nor its .deb"
   mkdir -p "$prefix"
   cp -a "$work/tree/." "$prefix/"
+  mkdir -p "${record%/*}"
+  read -r sum _ < <(sha256sum <"$work/package")
+  printf '%s %s\n' "$sum" "$package" >"$record"
 }
 
 compile() {
@@ -65,7 +88,7 @@ compile() {
 }
 
 if [ -x "$prefix/bin/verbena" ]; then
-  :
+  check_what_is_there
 elif [ -n "$package" ]; then
   unpack
 else

@@ -83,9 +83,32 @@ class Scripts(Case):
         done = self.run_script("setup.sh", "--prefix", self.prefix, "--package", self.package)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"^verbena \d+\.\d+\.\d+\n$")
-        # setup.sh takes what a cache has brought.
-        done = self.run_script("setup.sh", "--prefix", self.prefix, "--package", "/no/such/package")
+        before = self.package.rename(self.package.with_suffix(".away"))
+        self.addCleanup(before.rename, self.package)
+        # setup.sh takes what a cache has brought, and fetches nothing.
+        done = self.run_script("setup.sh", "--prefix", self.prefix, "--package", self.package)
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_setup_in_a_folder_that_has_another(self):
+        """It gives nobody another package than the one that is asked for."""
+        def setup(*words):
+            done = self.run_script("setup.sh", "--prefix", self.prefix, *words)
+            return done.returncode, done.stderr
+        sums = {name: hashlib.sha256(name.read_bytes()).hexdigest() for name in (self.package, self.deb)}
+        self.assertEqual(setup("--package", self.package), (0, ""))
+        there = f"setup.sh: {self.prefix} has Verbena from {self.package} already, "
+        self.assertEqual(setup("--package", self.deb), (1, f"{there}and not from {self.deb}: remove it first\n"))
+        self.assertEqual(setup("--package", self.package, "--sha256", sums[self.deb]),
+                         (1, f"{there}with another SHA-256 sum than {sums[self.deb]}: remove it first\n"))
+        self.assertEqual(setup("--source", "/etc"), (1, f"{there}and not from a clone: remove it first\n"))
+        # A mirror may have another name.
+        self.assertEqual(setup("--package", "/a/mirror", "--sha256", sums[self.package]), (0, ""))
+        shutil.rmtree(self.prefix)
+        self.assertEqual(setup("--package", self.deb), (0, ""))
+        self.assertEqual(setup("--package", self.deb, "--sha256", sums[self.deb]), (0, ""))
+        (self.prefix / "share/verbena/ci/package").unlink()
+        self.assertEqual(setup("--package", self.deb),
+                         (1, f"setup.sh: {self.prefix} has Verbena already, and not from a package: remove it first\n"))
 
     def test_setup_with_the_deb(self):
         """It is unpacked as an ordinary user, and has the same in the same places."""
