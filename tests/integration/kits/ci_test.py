@@ -9,6 +9,7 @@ import hashlib
 import json
 import pathlib
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -183,12 +184,37 @@ class Scripts(Case):
         self.assertEqual(done.stdout.splitlines(), [
             '::error file=tests/test%2Ca.py,line=12,title=tests/test_a.py%3A%3Atest_it[a "b"%2C c%3Ad]'
             "::verbena: p[1]: ibv_reg_mr: 50%25 refused%0Averbena: p[1]: second",
-            "::error title=verbena run -- ./server::it failed, and nothing was refused or completed with an error; "
-            "see verbena-artifacts/b"], done.stderr)
+            "::error title=verbena run -- ./server::it failed, and nothing that was kept says why; see verbena-artifacts/b"],
+            done.stderr)
         done = self.run_script("annotate.sh", "verbena-artifacts")
         self.assertEqual(done.stdout.splitlines()[:2], ["tests/test,a.py:12: verbena: p[1]: ibv_reg_mr: 50% refused",
                                                         "tests/test,a.py:12: verbena: p[1]: second"])
         self.assertEqual(self.run_script("annotate.sh").returncode, 2)
+
+    def annotations_of(self, *words, **variables):
+        """Runs `verbena run --artifacts` with these words, and returns the lines of annotate.sh on it."""
+        shutil.rmtree(self.folder / "kept", ignore_errors=True)
+        subprocess.run([f"{PREFIX}/bin/verbena", "run", "--private", "--artifacts", "kept", *words], cwd=self.folder,
+                       env={**self.environment, **variables}, capture_output=True, timeout=LIMIT, check=False)
+        done = self.run_script("annotate.sh", "kept")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.splitlines()
+
+    def test_annotations_of_what_only_the_events_tell(self):
+        """The programs print no explanation, or print it elsewhere; what explain.log has is there once."""
+        no_answer = (r"^kept: verbena: ibv_rc_pingpong\[\d+\]: RC queue pair 0x\w+: no answer from the peer \(QPN 0x\w+ at "
+                     r"[\d.]+\) to PSN ")
+        for words, redirected in ((["--quiet"], ""), ([], " 2>errors"), ([], "")):
+            said = self.annotations_of(*words, "--inject", "drop opcode=SEND attempt=any", "--pair", "ibv_rc_pingpong -n 3 -r 100",
+                                       f"ibv_rc_pingpong -n 3 localhost{redirected}")
+            self.assertEqual(sum(re.search(no_answer, line) is not None for line in said), 1, said)
+
+    def test_annotations_name_a_rule_that_never_fired(self):
+        rule = 'drop opcode=WRITE nth=1 program="x'
+        for words, program, more in (([], "exit 7", ""), (["--require-fired"], "true", ", of 0 that it names"),
+                                     (["--require-fired", "--quiet"], "exit 7", ", of 0 that it names")):
+            said = self.annotations_of(*words, "--inject", rule, "--", "sh", "-c", program)
+            self.assertEqual(said, [f"kept: verbena: the rule '{rule}' never fired{more}"])
 
     def test_annotations_of_odd_folders(self):
         for name in ("a|b", "c&d", "e\\f"):
