@@ -70,12 +70,14 @@ def _saved(device, folder, item, report):
     finished = [program.finished() for program in device.programs]
     explanations = [line for one in finished for line in one.explanations]
     explanations += explanations_in(report.capstderr)
+    explanations += [f"verbena: {wait}" for one in finished for wait in one.waits]
     write(folder / "explain.log", "".join(line + "\n" for line in explanations))
     write(folder / "programs.log", "".join(one.report() + "\n" for one in finished))
     path, line, _ = item.location
     write(folder / "test.json", json.dumps({
         "test": item.nodeid, "file": path, "line": (line or 0) + 1, "faults": device.faults,
         "programs": [{"command": one.command, "returncode": one.returncode} for one in finished],
+        "never_fired": [rule["rule"] for rule in status.get("rules", []) if rule["fired"] == 0],
         "version": device.program.version, "again": again(item),
     }, indent=1) + "\n")
     device.end_capture()

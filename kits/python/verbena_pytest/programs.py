@@ -16,6 +16,7 @@ import time
 LOOK_EVERY = 0.01  # seconds
 # `verbena run --pair` begins each line of a side with this.
 SIDE = re.compile(r"^(server|client)\| ")
+EXPLANATION = re.compile(r"verbena: (.*\[\d+\]: |cannot run )")
 PATIENCE = 5  # seconds that a program has to end after SIGTERM
 
 
@@ -27,6 +28,7 @@ class Finished:
     returncode: int
     stdout: str
     stderr: str
+    waits: tuple = ()  # lines of `verbena waits` when the program had taken too long
 
     @property
     def ok(self):
@@ -62,13 +64,16 @@ class Finished:
 class ProgramFailed(AssertionError):
     """Raised when a program that was to succeed did not; `finished` has its result."""
 
-    def __init__(self, finished, why="", waits=()):
+    def __init__(self, finished, why=""):
         self.finished = finished
+        waits = finished.waits
         super().__init__("\n".join([why + finished.report(), *["what the programs waited for:"] * bool(waits), *waits]))
 
 
 def explanations_in(text):
-    return [line for line in text.split("\n") if line.startswith("verbena: ")]
+    """Returns the explanations of a program, "verbena: NAME[PID]: ...", and why one cannot be run. What `verbena run`
+    says besides, such as that a server ended with the signal that we have sent, explains nothing."""
+    return [line for line in text.split("\n") if EXPLANATION.match(line)]
 
 
 def words_of(command):
@@ -105,6 +110,7 @@ class Running:
     def __init__(self, words, command, folder, number, *, stdin=None, waits=tuple, **options):
         self.command = command
         self._waits = waits
+        self._waited = ()
         self.out, self.err = (pathlib.Path(folder, f"{number}.{name}") for name in ("stdout", "stderr"))
         with self.out.open("wb") as out, self.err.open("wb") as err, _input(stdin, folder) as read:
             self._process = subprocess.Popen(words, stdin=read, stdout=out, stderr=err, start_new_session=True, **options)
@@ -167,9 +173,10 @@ class Running:
 
     def _failed(self, why):
         """Stops the program and returns the exception, which says what the program waits for if it hangs."""
-        waits = self._waits() if self.is_running else ()
+        if self.is_running:
+            self._waited = tuple(self._waits())
         self.stop()
-        return ProgramFailed(self.finished(), why, waits)
+        return ProgramFailed(self.finished(), why)
 
     def stop(self):
         """Ends the program and all that it started in its process group."""
@@ -184,4 +191,4 @@ class Running:
         self._process = None
 
     def finished(self):
-        return Finished(self.command, self.returncode, self.stdout, self.stderr)
+        return Finished(self.command, self.returncode, self.stdout, self.stderr, self._waited)

@@ -54,6 +54,22 @@ class Failures(Case):
         schema = json.loads(pathlib.Path(pytest_test.PREFIX, "share/verbena/test.schema.json").read_text())
         self.assertEqual(json_schema.wrong(run, schema), [])
 
+    def test_of_programs_that_hang(self):
+        """What they waited for is explained. That the plugin has ended them is not."""
+        self.write("""
+            def test_a_pair(verbena):
+                verbena.fault(inject="drop opcode=WRITE nth=1")
+                verbena.pair("ibv_rc_pingpong -p 18517 & wait; exit 143", "ibv_rc_pingpong -p 0 & wait; exit 3", timeout=3)
+            """)
+        done = self.pytest()
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        kept = self.folder / "verbena-artifacts/test_sample.py-test_a_pair"
+        lines = (kept / "explain.log").read_text().splitlines()
+        self.assertTrue(any(re.match(r"verbena: ibv_rc_pingpong\[\d+\]: RC QP 0x\w+ is in INIT", line) for line in lines), lines)
+        self.assertEqual([line for line in lines if not re.match(r"verbena: .*\[\d+\]: ", line)], [])
+        self.assertIn("ended with exit code 143", (kept / "programs.log").read_text())
+        self.assertEqual(json.loads((kept / "test.json").read_text())["never_fired"], ["drop opcode=WRITE nth=1"])
+
     def test_of_fixtures_too(self):
         """Whether they fail at their beginning or at their end, and whether that is before our end or after it."""
         self.write("""
