@@ -147,6 +147,7 @@ FaultSpec FaultTable::in_force(const Fault& fault) const {
   const Fault* general = find(FaultSpec::kEveryQp);
   if (spec.is_of_one_queue_pair()) {
     spec.values = general != nullptr ? general->spec.values : FaultValues{};
+    spec.has_own_line = (fault.named & control::kFaultRate) != 0;
   }
   copy_named(spec.values, fault.spec.values, fault.named);
   return spec;

@@ -68,6 +68,7 @@ void LinkOrders::on_faults(const std::vector<control::FaultSpec>& faults,
     link::FaultRule& rule = rules.emplace_back();
     rule.flow = Qpn(spec.qpn);
     rule.settings = control::settings_of(spec);
+    rule.has_own_line = spec.has_own_line;
     if (stats_ == nullptr) continue;
     control::FaultPart& part = stats_->faults[spec.place];
     rule.counters = &part.counters;

@@ -8,7 +8,7 @@ import socket
 import struct
 
 MAGIC = 0x31425256
-VERSION = 22
+VERSION = 23
 FROM_DAEMON = 0x80000000
 
 REFUSED, ACK = 0x01, 0x02

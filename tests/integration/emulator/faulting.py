@@ -25,8 +25,8 @@ class Faults(EmulatorCase):
         _, _, body = client.next_unasked(cc.SET_FAULT)
         name, count = struct.unpack("<I8sI", body[:16])[1:]
         self.assertEqual(name, b"verbena0")
-        faults = [struct.unpack_from("<IIQ4I4Q", body, 16 + 64 * i) for i in range(count)]
-        ticket, rules = struct.unpack("<II", body[16 + 64 * count:])
+        faults = [struct.unpack_from("<IIQ4I4Q?", body, 16 + 65 * i) for i in range(count)]
+        ticket, rules = struct.unpack("<II", body[16 + 65 * count:])
         self.assertEqual(rules, 0)
         return [(f[0], f[3], f[7], f[10]) for f in faults], ticket
 

@@ -16,6 +16,13 @@ from ruling import LINKS, Case
 class Lines(Case):
     """What cut and rate= do to packets, repetitions included."""
 
+    def run_beside(self, link, program, *words):
+        """Runs another program of this folder. Returns what it prints."""
+        self.device.environment["VERBENA_LINK"] = link
+        done = self.device.run([pathlib.Path(ruling.EXCHANGE).with_name(program), *words])
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
     def test_cut_for_good(self):
         for link in LINKS:
             for rule, received in (("qp=client:1 nth=2", [0]), ("program=client opcode=SEND nth=2 unit=message", [0]),
@@ -58,10 +65,36 @@ class Lines(Case):
             for words in (("--inject", "rate=500kB direction=request"), ("--rate", "500kB", "--data")):
                 self.fault("--clear")
                 self.fault(*words)
-                self.device.environment["VERBENA_LINK"] = link
-                done = self.device.run([pathlib.Path(ruling.EXCHANGE).with_name("lines"), "4", "32", "1024"])
-                self.assertEqual(done.returncode, 0, done.stderr)
-                self.assertGreater(float(done.stdout), 128 * 1056 / 500, (link, words))
+                took = self.run_beside(link, "lines", "4", "32", "1024")
+                self.assertGreater(float(took), 128 * 1056 / 500, (link, words))
+
+    def test_a_fault_of_a_queue_pair_leaves_the_line_shared(self):
+        """Four queue pairs send 2,048 packets of 1056 bytes. Lines of their own would carry them in half the time."""
+        seconds = 2048 * 1056 / 1e6
+        for own, takes in (("--corrupt", "0.0001%"), (seconds, 9)), (("--rate", "1MB"), (0, seconds * 0.75)):
+            self.fault("--clear")
+            self.fault("--rate", "1MB", "--data")
+            program = self.device.start([pathlib.Path(ruling.EXCHANGE).with_name("lines"), "4", "64", "8192"])
+            for pair in self.senders(4):
+                self.fault(*own, "--qp", pair)
+            took = float(program.communicate(timeout=60)[0]) / 1e3
+            self.assertEqual(program.returncode, 0)
+            self.assertTrue(takes[0] < took < takes[1], (own, took))
+
+    def senders(self, count):
+        """Waits until so many queue pairs have sent something. Returns their numbers."""
+        while True:
+            pairs = [pair for context in self.status()["devices"][0]["contexts"] for pair in context["qps"]]
+            sent = [pair["qpn"] for pair in pairs if pair["sent_bytes"] > 10000]
+            if len(sent) == count:
+                return sent
+            time.sleep(0.01)
+
+    def test_a_long_line_keeps_the_order(self):
+        """What waits for room in a full ring leaves before what comes later."""
+        self.fault("--delay", "5ms")
+        for link in LINKS:
+            self.assertEqual(self.run_beside(link, "order", "16", "4000", "1000"), "lost 0 reordered 0\n", link)
 
     def test_both_links_cut_at_the_same_packet(self):
         seen = set()

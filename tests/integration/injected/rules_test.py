@@ -5,6 +5,7 @@ outcome at both ends.
     rules_test.py BUILD EXCHANGE MESSAGES STEPS [CASE ...]
 """
 
+import itertools
 import time
 
 import ruling
@@ -272,9 +273,9 @@ class Actions(Case):
                 self.assertIn(overtook, range(overtaking, 100) if overtaking else (0,))
 
     def test_reordered(self):
-        for link in LINKS:
+        for link, line in itertools.product(LINKS, ((), ("--delay", "5ms"))):
             before = self.drops().get("psn_out_of_sequence", 0)
-            self.inject("reorder=2 opcode=SEND nth=2")
+            self.inject("reorder=2 opcode=SEND nth=2", more=line)
             ends = self.exchange(link, "-b", "send", 8, 64)
             self.all_is_well(ends, 8)
             self.assertEqual((ends["server"]["received"], self.fired()), (list(range(8)), [1]))

@@ -27,10 +27,11 @@ void open_side(struct side* s, int fd) {
   if (pd == NULL) die("ibv_alloc_pd");
   s->memory = calloc(kDepth, s->size);
   s->mr = ibv_reg_mr(pd, s->memory, kDepth * s->size, IBV_ACCESS_LOCAL_WRITE | s->access);
-  s->cq = ibv_create_cq(s->context, 4 * kDepth, NULL, NULL, 0);
+  const unsigned receives = s->receives != 0 ? s->receives : kDepth;
+  s->cq = ibv_create_cq(s->context, (int)(4 * kDepth + receives), NULL, NULL, 0);
   struct ibv_qp_init_attr init = {.send_cq = s->cq,
                                   .recv_cq = s->cq,
-                                  .cap = {kDepth, kDepth, 1, 1, 0},
+                                  .cap = {kDepth, receives, 1, 1, 0},
                                   .qp_type = s->type,
                                   .sq_sig_all = 1};
   s->qp = ibv_create_qp(pd, &init);

@@ -21,6 +21,7 @@ struct side {
   size_t size; /* of each of the kDepth places in memory */
   uint8_t timeout, retries, rnr_retries;
   int access;
+  unsigned receives; /* that may be posted; 0: kDepth */
   /* open_side() sets these. */
   struct ibv_cq* cq;
   struct ibv_qp* qp;

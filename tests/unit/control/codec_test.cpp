@@ -81,7 +81,7 @@ TEST(Codec, EveryTypeHasASample) {
 }
 
 TEST(Codec, TheWireFormatIsFixed) {
-  const std::vector<std::uint8_t> expected{0x56, 0x52, 0x42, 0x31, 22,  0,   0x44, 0,
+  const std::vector<std::uint8_t> expected{0x56, 0x52, 0x42, 0x31, 23,  0,   0x44, 0,
                                            9,    0,    0,    0,    7,   0,   0,    0,  // header
                                            2,    0,    0,    0,    'a', 'b',           // device
                                            1};                                         // up

@@ -73,7 +73,8 @@ inline void fill(Hello& m) { m = {ClientKind::kPreload, 4711, "ib_send_bw", "0.1
 inline void fill(Welcome& m) { m = {1, "0.1.0", {sample_device(), sample_device()}}; }
 inline void fill(OpenDevice& m) { m = {"mlx5_0", 4026531840, true}; }
 inline void fill(DeviceOpened& m) {
-  m = {7, sample_device(), {FaultSpec{1, 2, 3, {4, 5, 6, 7, 8, 9, 10}, 11}}, 2, {true, {}}, {}};
+  m = {7, sample_device(), {FaultSpec{1, 2, 3, {4, 5, 6, 7, 8, 9, 10}, 11, true}},
+       2, {true, {}},      {}};
   m.rules = {{3, 4, "drop nth=1", 0}};
 }
 inline void fill(SlotAdded& m) { m.slot = 1022; }

@@ -42,8 +42,13 @@ class Recorder final : public Link {
     return record(batch, flow, true, batch.size());
   }
   std::size_t receive(RxSink&, std::size_t) noexcept override { return 0; }
+  void note_unsent(const wire::TxBatch&, const wire::TxBatch::Packet&, Qpn,
+                   Unsent why) noexcept override {
+    lost += why == Unsent::kLost;
+  }
 
   std::vector<Sent> sent;
+  std::size_t lost = 0;  // packets of which it was told
   std::size_t room = ~std::size_t{0};
   std::size_t calls = 0;
 
@@ -68,10 +73,10 @@ class FaultLinkTest : public ::testing::Test {
   }
 
   void set_for_all(const fault::Settings& settings) { set_for(Qpn(0), settings); }
-  void set_for(Qpn flow, fault::Settings settings) {
+  void set_for(Qpn flow, fault::Settings settings, bool has_own_line = false) {
     settings.seed = kSeed;
     std::erase_if(rules_, [flow](const FaultRule& rule) { return rule.flow == flow; });
-    rules_.push_back({flow, settings, &counters_, false});
+    rules_.push_back({flow, settings, &counters_, false, has_own_line});
     link_->set_rules(rules_);
   }
   void set_script(std::initializer_list<std::string_view> lines) {

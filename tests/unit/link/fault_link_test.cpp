@@ -151,6 +151,8 @@ TEST_F(FaultLinkTest, LosesWhatNoRouterWouldHold) {
   const auto fitting = static_cast<std::uint32_t>(FaultLink::kHeldBytesMax / 1000);
   send(0, fitting + 64, kFlow, 1000);
   EXPECT_EQ(counted(FaultCounter::kLost), 64u);
+  EXPECT_EQ(recorder_->lost, 64u);  // a capture shows them
+  EXPECT_EQ(counted(FaultCounter::kDelayed), fitting);
   pass_time(1'000'000'000);
   EXPECT_EQ(recorder_->sent.size(), fitting);
 }
@@ -178,13 +180,29 @@ TEST_F(FaultLinkTest, AFasterLineDoesNotWaitForTheOneBefore) {
   ASSERT_EQ(recorder_->sent.size(), 1u);
   EXPECT_EQ(recorder_->sent.back().psn, 100u);
   set_for_all({});
-  set_for(kFlow, {.bytes_per_second = 1'000});
+  set_for(kFlow, {.bytes_per_second = 1'000}, true);
   send(0, 50, kFlow, 96);
-  set_for(kFlow, {.bytes_per_second = 100'000});
+  set_for(kFlow, {.bytes_per_second = 100'000}, true);
   send(101, 1, kFlow, 96);
   pass_time(1'000'000);
   ASSERT_EQ(recorder_->sent.size(), 2u);
   EXPECT_EQ(recorder_->sent.back().psn, 101u);
+}
+
+// 50 packets of 100 bytes, 100,000 bytes a second.
+TEST_F(FaultLinkTest, AFlowWithAFaultOfItsOwnSharesTheLine) {
+  const auto time_of_all = [this](bool has_own_line) {
+    recorder_->sent.clear();
+    set_for_all({.bytes_per_second = 100'000});
+    set_for(kFlow, {.drop_ppm = 1, .bytes_per_second = 100'000}, has_own_line);
+    const TimeNs begin = g_now;
+    send(0, 25, kFlow, 96);
+    send(0, 25, kOtherFlow, 96);
+    while (recorder_->sent.size() < 50) pass_time(1'000'000);
+    return g_now - begin;
+  };
+  EXPECT_EQ(time_of_all(false), 50'000'000u);
+  EXPECT_EQ(time_of_all(true), 25'000'000u);
 }
 
 TEST_F(FaultLinkTest, AFilterSparesTheOthers) {
@@ -223,6 +241,42 @@ TEST_F(FaultLinkTest, OffersAgainWhatTheInnerLinkHadNoRoomFor) {
   pass_time(1'000'000);
   ASSERT_EQ(recorder_->sent.size(), 10u);
   for (std::uint32_t i = 0; i < 10; ++i) EXPECT_EQ(recorder_->sent[i].psn, i);
+}
+
+TEST_F(FaultLinkTest, KeepsTheOrderOfPacketsThatWaitForRoom) {
+  set_for_all({.duplicate_ppm = 1});
+  recorder_->room = 3;
+  send(0, 10);
+  recorder_->room = 1000;
+  send(10, 10);
+  send(0, 5, kOtherFlow);  // does not wait for another flow
+  EXPECT_EQ(recorder_->sent.size(), 8u);
+  recorder_->room = 2;
+  pass_time(1'000'000);
+  send(20, 10);
+  recorder_->room = 1000;
+  pass_time(1'000'000);
+  std::uint32_t next = 0;
+  for (const auto& packet : recorder_->sent) {
+    if (packet.flow == kFlow) {
+      EXPECT_EQ(packet.psn, next++);
+    }
+  }
+  EXPECT_EQ(next, 30u);
+  EXPECT_EQ(link_->next_due(), kNever);
+}
+
+TEST_F(FaultLinkTest, PacketsOfALongLineWaitBehindThoseThatWaitForRoom) {
+  set_for_all({.delay_ns = 50'000});
+  recorder_->room = 0;
+  for (std::uint32_t psn = 0; psn < 20; ++psn) {
+    send(psn, 1);
+    pass_time(10'000);
+  }
+  recorder_->room = 1000;
+  pass_time(1'000'000);
+  ASSERT_EQ(recorder_->sent.size(), 20u);
+  for (std::uint32_t i = 0; i < 20; ++i) EXPECT_EQ(recorder_->sent[i].psn, i);
 }
 
 TEST_F(FaultLinkTest, SettingsMayChangeWhileOthersSend) {

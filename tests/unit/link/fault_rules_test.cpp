@@ -67,6 +67,19 @@ TEST_F(FaultRulesTest, APacketGoesBehindTheNextOnes) {
   EXPECT_EQ(psns_sent(), (Psns{0, 2, 0, 3, 1, 4}));
 }
 
+TEST_F(FaultRulesTest, APacketGoesBehindTheNextOnesOfALongLine) {
+  set_for_all({.delay_ns = 1'000'000});
+  set_script({"reorder=2 nth=3"});
+  for (std::uint32_t psn = 0; psn < 6; ++psn) {
+    send(psn, 1);
+    g_now += 1'000;
+  }
+  pass_time(900'000);
+  EXPECT_TRUE(recorder_->sent.empty());
+  pass_time(1'000'000);
+  EXPECT_EQ(psns_sent(), (Psns{0, 1, 3, 4, 2, 5}));
+}
+
 TEST_F(FaultRulesTest, APacketThatNobodyOvertakesGoesAfterAWhile) {
   set_script({"reorder=2 nth=2"});
   send(0, 2);

@@ -31,6 +31,15 @@ struct Passing {
   bool is_ruled = false;          // a rule changed it, repeated it or held it back
 };
 
+// What a packet waits for, beside its time.
+struct Wait {
+  std::uint64_t name = 0;    // hash_of() its name if a rule holds it back
+  std::uint32_t behind = 0;  // how many packets of its flow still have to overtake it
+  TimeNs earliest = 0;       // when it may go once they have; 0: it waits for none
+  bool is_copy = false;
+  bool for_room = false;  // the inner link did not take it
+};
+
 struct Held {
   TimeNs due = 0;
   std::uint64_t sequence = 0;  // first in, first out among packets that are due at once
@@ -39,9 +48,8 @@ struct Held {
   std::optional<Damage> damage;
   TxBatch::Packet before{};
   std::vector<std::uint8_t> bytes;
-  std::uint32_t behind = 0;  // how many packets of its flow still have to overtake it
-  std::uint64_t name = 0;    // hash_of() its name if a rule holds it back
   bool is_ruled = false;
+  Wait wait{};
 
   // Orders a heap that has the earliest on top.
   bool operator<(const Held& other) const {
@@ -66,6 +74,13 @@ struct FlowState {
   SlowLine line{};
   TimeNs not_before = 0;      // new packets wait until then for those that are held back
   std::uint32_t waiting = 0;  // packets that still have to be overtaken
+};
+
+// A flow whose packets wait because the inner link did not take them. Later ones wait behind them,
+// so that they keep their order.
+struct FullFlow {
+  TimeNs until = 0;           // when the waiting packets are offered again
+  std::uint32_t waiting = 0;  // how many there are
 };
 
 }  // namespace
@@ -194,7 +209,10 @@ class FaultLink::Line {
         lose(fate.is_lost || is_refused ? rule : nullptr, name.direction);
         return note_unsent(Link::Unsent::kLost);
       }
-      carry(packet, rule, state, verdict, fate, name, now);
+      if (!carry(packet, rule, state, verdict, fate, name, now)) {
+        lose(rule, name.direction);
+        note_unsent(Link::Unsent::kLost);
+      }
     } catch (const std::bad_alloc&) {
       lose(rule, Direction::kRequest);
     }
@@ -214,15 +232,15 @@ class FaultLink::Line {
     return !script_.empty() && held_names_.contains(hash_of(name));
   }
 
-  // Passes on a packet that is not lost: now or later, once or twice.
-  void carry(Passing packet, const FaultRule* rule, FlowState& state, const fault::Verdict& verdict,
+  // Passes on a packet that is not lost: now or later, once or twice. Returns false if there is no
+  // room to hold it back.
+  bool carry(Passing packet, const FaultRule* rule, FlowState& state, const fault::Verdict& verdict,
              const fault::Fate& fate, const fault::PacketName& name, TimeNs now) {
     alter(packet, verdict);
     packet.is_ruled = verdict.is_taken;
     if (fate.damaged_bit) packet.damage = Damage{*fate.damaged_bit};
     TimeNs due = std::max({now + verdict.delay_ns, verdict.hold_until, state.not_before});
     if (rule != nullptr) {
-      count_what_is_done(*rule, fate);
       due += fate.delay_ns + (fate.is_reordered ? rule->settings.reorder_ns : 0) +
              wait_for_line(state, *rule, packet.bytes.size(), now);
     }
@@ -231,19 +249,29 @@ class FaultLink::Line {
                                   line.bytes_per_second, now);
     }
     if (verdict.keeps_order) state.not_before = due;
-    if (verdict.behind != 0) due = std::max(due, now + kOvertakenMost);
+    Wait wait{.behind = verdict.behind};
+    if (verdict.behind != 0) {
+      wait.earliest = due;
+      due = std::max(due, now + kOvertakenMost);
+    }
+    if (due != now && !has_room_for(packet.bytes.size())) return false;
+    if (rule != nullptr) count_what_is_done(*rule, fate);
     const bool is_held = verdict.delay_ns != 0 || verdict.hold_until > now || verdict.behind != 0 ||
                          !verdict.lines.empty();
+    if (is_held) wait.name = hash_of(name);
     for (int copy = 0; copy < (fate.is_doubled || verdict.is_doubled ? 2 : 1); ++copy) {
+      wait.is_copy = copy != 0;
       if (due == now) {
         emit(packet, now);
-      } else if (!hold(packet, due, is_held ? hash_of(name) : 0, verdict.behind)) {
-        lose(rule, name.direction);
-      } else {
+      } else if (hold(packet, due, wait)) {
         state.waiting += verdict.behind != 0;
       }
     }
-    if (verdict.behind == 0 && state.waiting != 0) note_overtaking(packet.flow, state, now);
+    if (due == now && state.waiting != 0) {
+      note_overtaking(packet.flow, state, sequence_, now);
+      emit_due(now);
+    }
+    return true;
   }
 
   // Makes the rules' changes in a copy, which stays valid until the next packet.
@@ -258,15 +286,16 @@ class FaultLink::Line {
     packet.bytes = altered_;
   }
 
-  // Counts that one more packet of the flow has gone, and sends what waited only for this one.
-  void note_overtaking(Qpn flow, FlowState& state, TimeNs now) {
+  // Counts that a packet has gone, at `when`, which came after those with lower sequence numbers.
+  // What waited only for this one is next.
+  void note_overtaking(Qpn flow, FlowState& state, std::uint64_t sequence, TimeNs when) {
     for (Held& held : held_) {
-      if (!(held.flow == flow) || held.behind == 0 || --held.behind != 0) continue;
-      held.due = now;
+      if (!(held.flow == flow) || held.wait.behind == 0 || held.sequence > sequence) continue;
+      if (--held.wait.behind != 0) continue;
+      held.due = std::max(when, held.wait.earliest);
       --state.waiting;
     }
     std::make_heap(held_.begin(), held_.end());
-    emit_due(now);
   }
 
   void emit_due(TimeNs now) {
@@ -275,12 +304,16 @@ class FaultLink::Line {
       const Held packet = std::move(held_.back());
       held_.pop_back();
       held_bytes_ -= packet.bytes.size();
-      if (packet.name != 0) held_names_.erase(held_names_.find(packet.name));
-      if (packet.behind != 0) {
-        const auto state = flows_.find(packet.flow.value());
-        if (state != flows_.end() && state->second.waiting != 0) --state->second.waiting;
+      if (packet.wait.name != 0) held_names_.erase(held_names_.find(packet.wait.name));
+      if (packet.wait.for_room) --full_.at(packet.flow.value()).waiting;
+      emit(packet.passing(), now, packet.wait.for_room);
+      const auto state = flows_.find(packet.flow.value());
+      if (state == flows_.end() || state->second.waiting == 0) continue;
+      if (packet.wait.behind != 0) {
+        --state->second.waiting;
+      } else if (packet.wait.earliest == 0 && !packet.wait.for_room && !packet.wait.is_copy) {
+        note_overtaking(packet.flow, state->second, packet.sequence, packet.due);
       }
-      emit(packet.passing(), now);
     }
   }
 
@@ -297,12 +330,12 @@ class FaultLink::Line {
     const std::uint64_t rate = rule.settings.bytes_per_second;
     if (rate == 0) return 0;
     const std::size_t sealed = bytes + wire::kIcrcSize;
-    if (rule.flow.value() == 0) return lines_.wait_for_all(sealed, rate, now);
+    if (!rule.has_own_line) return lines_.wait_for_all(sealed, rate, now);
     return state.line.wait_for(sealed, rate, now);
   }
 
   // Returns false if there is no room for the packet.
-  bool hold(const Passing& p, TimeNs due, std::uint64_t name = 0, std::uint32_t behind = 0) {
+  bool hold(const Passing& p, TimeNs due, const Wait& wait) {
     if (!has_room_for(p.bytes.size())) return false;
     held_.push_back({due,
                      sequence_++,
@@ -311,21 +344,36 @@ class FaultLink::Line {
                      p.damage,
                      p.before,
                      {p.bytes.begin(), p.bytes.end()},
-                     behind,
-                     name,
-                     p.is_ruled});
+                     p.is_ruled,
+                     wait});
     std::push_heap(held_.begin(), held_.end());
     held_bytes_ += p.bytes.size();
-    if (name != 0) held_names_.insert(name);
+    if (wait.name != 0) held_names_.insert(wait.name);
     return true;
   }
 
+  // Lets a packet of a full flow wait, behind those that wait already. One that has waited is the
+  // next of its flow. Returns false if the packet may go.
+  bool wait_for_room(const Passing& packet, bool has_waited, TimeNs now) {
+    const auto full = full_.find(packet.flow.value());
+    if (full == full_.end()) return false;
+    const FullFlow& flow = full->second;
+    if (flow.until > now || (flow.waiting != 0 && !has_waited)) {
+      offer_again(packet, flow.until);
+      return true;
+    }
+    if (flow.waiting == 0) full_.erase(full);
+    return false;
+  }
+
   // Adds a packet to the burst, which keeps to one flow.
-  void emit(const Passing& p, TimeNs now) {
+  void emit(const Passing& p, TimeNs now, bool has_waited = false) {
     if (!burst_.empty() && (p.damage || p.is_ruled || !(burst_flow_ == p.flow))) flush(now);
+    if (wait_for_room(p, has_waited, now)) return;
     std::uint8_t* room = burst_.begin(p.bytes.size());
     if (room == nullptr) {
       flush(now);
+      if (wait_for_room(p, true, now)) return;
       room = burst_.begin(p.bytes.size());
     }
     if (room == nullptr) return drops_.count(DropReason::kInjected);
@@ -354,7 +402,12 @@ class FaultLink::Line {
 
   void offer_again(const Passing& packet, TimeNs due) {
     try {
-      if (hold(packet, due)) return;
+      FullFlow& flow = full_[packet.flow.value()];
+      flow.until = due;
+      if (hold(packet, due, {.for_room = true})) {
+        ++flow.waiting;
+        return;
+      }
     } catch (const std::bad_alloc&) {
     }
     drops_.count(DropReason::kInjected);
@@ -368,6 +421,7 @@ class FaultLink::Line {
   std::unordered_map<std::uint32_t, FaultRule> rules_;  // by flow; 0: the general rule
   std::vector<fault::ActiveRule> script_;
   std::unordered_map<std::uint32_t, FlowState> flows_;
+  std::unordered_map<std::uint32_t, FullFlow> full_;
   std::vector<std::uint8_t> altered_;
   std::vector<Held> held_;
   std::unordered_multiset<std::uint64_t> held_names_;  // one entry for each copy

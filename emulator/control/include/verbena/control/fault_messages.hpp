@@ -55,9 +55,10 @@ struct FaultSpec {
   std::uint64_t id = 0;
   FaultValues values;
   std::uint64_t seed = 0;
+  bool has_own_line = false;  // the rate is this queue pair's; else all share a line of that rate
   bool is_of_one_queue_pair() const { return qpn != kEveryQp && qpn != kCm; }
   bool operator==(const FaultSpec&) const = default;
-  VERBENA_FIELDS { a(m.qpn, m.place, m.id, m.values, m.seed); }
+  VERBENA_FIELDS { a(m.qpn, m.place, m.id, m.values, m.seed, m.has_own_line); }
 };
 
 // A rule of a scripted fault.

@@ -23,7 +23,7 @@ namespace verbena::control {
 inline constexpr std::uint32_t kMagic = 0x31425256;  // "VRB1"
 // Version of everything that the processes of one emulator agree on: these messages, the pages that
 // they share, and what they send each other through rings and in bundles.
-inline constexpr std::uint16_t kProtocolVersion = 22;
+inline constexpr std::uint16_t kProtocolVersion = 23;
 inline constexpr std::size_t kHeaderSize = 16;
 inline constexpr std::size_t kMaxMessage = 64 * 1024;  // header included
 inline constexpr std::size_t kMaxFds = 8;              // descriptors beside one message

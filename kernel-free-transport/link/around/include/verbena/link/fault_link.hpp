@@ -28,6 +28,7 @@ struct FaultRule {
   fault::Settings settings{};         // without faults: spares the flow from the general rule
   FaultCounters* counters = nullptr;  // outlives the rule; null: nothing is counted
   bool starts_counting = false;       // whether the counters begin at 0
+  bool has_own_line = false;          // whether its rate is not shared with other flows
 };
 
 class FaultLink final : public Link {
@@ -44,8 +45,8 @@ class FaultLink final : public Link {
             std::shared_ptr<SlowLines> lines = std::make_shared<SlowLines>());
   ~FaultLink() override;
 
-  // Replaces the rules; at most one for each flow. The rate of the general rule is the rate of all
-  // its flows together. Packets that are held back already still go out at their time.
+  // Replaces the rules; at most one for each flow. Flows without a line of their own share the
+  // rate. Packets that are held back already still go out at their time.
   void set_rules(std::span<const FaultRule> rules);
   // Replaces the rules of scripted faults. A rule that was there before, by its id, has been in
   // force since it first came, and goes on counting.
