@@ -152,8 +152,10 @@ bool Device::transmit_batches(std::size_t which, qp::QueuePair& qp, TimeNs now, 
     if (!goes_on || left != Left::kRequests) qp.request_ack(batch);
     if (batch.empty()) break;
     bytes += batch.bytes();
-    counters_.sent.add(which, batch.wire_packets(), batch.wire_bytes(), qp.take_begun());
-    if (is_port_active()) transmitter_.send(batch, qp.number());
+    const bool leaves = is_port_active();
+    counters_.sent.add(which, leaves ? batch.wire_packets() : 0, leaves ? batch.wire_bytes() : 0,
+                       qp.take_begun());
+    if (leaves) transmitter_.send(batch, qp.number());
     if (batch.first_gone() != nullptr) [[unlikely]] {
       qp.note_gone(batch);
       goes_on = true;  // the NAK goes at once

@@ -257,6 +257,19 @@ class Trouble(PuppetCase):
             self.assertEqual(self.device.control("port", "verbena0", state).returncode, 0)
         self.assertEqual(self.files("counters")["link_downed"], before + 2)
 
+    def test_nothing_leaves_a_port_that_is_down(self):
+        for link in LINKS:
+            with self.subTest(link=link):
+                first, _ = self.pair(link, timeout=10, retries=2)
+                before = self.port()
+                self.device.control("port", "verbena0", "down")
+                first.do("send", count=2)
+                self.assertEqual(first.do("poll", count=2), f"{RETRY_EXCEEDED} {FLUSHED}")
+                self.device.control("port", "verbena0", "up")
+                moved = self.moved(before)
+                self.assertEqual(moved["retry_exceeded_err"], 1)
+                self.assertEqual({name for name in moved if "_xmit_" in name}, set(), moved)
+
     def test_violations_are_the_ports(self):
         """ibv_query_port counts the violations of all processes, also of dead ones."""
         observer = self.start("ud")
