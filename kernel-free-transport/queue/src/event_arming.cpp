@@ -6,13 +6,13 @@
 namespace verbena::queue {
 namespace {
 
-bool is_behind(std::uint32_t position, std::uint32_t other) {
-  return static_cast<std::int32_t>(position - other) > 0;
+bool is_behind(std::uint64_t position, std::uint64_t other) {
+  return static_cast<std::int64_t>(position - other) > 0;
 }
 
 }  // namespace
 
-bool EventArming::tells(std::uint32_t end, bool matters) noexcept {
+bool EventArming::tells(std::uint64_t end, bool matters) noexcept {
   if (armed_ != ArmedFor::kAny && !matters) return false;
   if (++since_event_ < moderation_) return false;
   armed_ = ArmedFor::kNothing;
@@ -21,7 +21,7 @@ bool EventArming::tells(std::uint32_t end, bool matters) noexcept {
   return true;
 }
 
-bool EventArming::moderate(std::uint16_t count, std::uint32_t end) noexcept {
+bool EventArming::moderate(std::uint16_t count, std::uint64_t end) noexcept {
   moderation_ = count;
   if (armed_ == ArmedFor::kNothing || since_event_ == 0 || since_event_ < count) return false;
   if (armed_ == ArmedFor::kSolicited && !is_behind(solicited_end_, told_end_)) return false;
@@ -33,16 +33,15 @@ bool EventArming::moderate(std::uint16_t count, std::uint32_t end) noexcept {
 
 // Says whether the queue holds completions that an armed queue would have reported and no event
 // has.
-bool EventArming::holds_news(std::uint32_t head, std::uint32_t end, bool solicited_only) noexcept {
-  // Positions wrap: an old mark must not appear to be ahead again.
-  for (std::uint32_t* mark : {&solicited_end_, &told_end_}) {
+bool EventArming::holds_news(std::uint64_t head, std::uint64_t end, bool solicited_only) noexcept {
+  for (std::uint64_t* mark : {&solicited_end_, &told_end_}) {
     if (is_behind(head, *mark)) *mark = head;
   }
   since_event_ = std::max(since_event_, end - told_end_);
   return is_behind(solicited_only ? solicited_end_ : end, told_end_) && since_event_ >= moderation_;
 }
 
-Arming EventArming::arm(std::uint32_t head, std::uint32_t end, bool solicited_only,
+Arming EventArming::arm(std::uint64_t head, std::uint64_t end, bool solicited_only,
                         bool& fires) noexcept {
   const bool waited = armed_ != ArmedFor::kNothing;
   // A request for any completion is not weakened by a later one for solicited ones.
@@ -59,7 +58,7 @@ Arming EventArming::arm(std::uint32_t head, std::uint32_t end, bool solicited_on
   return waited ? Arming::kWaitedBefore : Arming::kWaits;
 }
 
-void EventArming::cut(std::uint32_t head, std::uint32_t end) noexcept {
+void EventArming::cut(std::uint64_t head, std::uint64_t end) noexcept {
   // The last remaining completion that matters is not known any more.
   if (is_behind(solicited_end_, head)) solicited_end_ = end;
   if (is_behind(told_end_, end)) told_end_ = end;

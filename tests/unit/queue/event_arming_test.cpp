@@ -18,8 +18,8 @@ class EventArmingTest : public ::testing::Test {
   }
 
   EventArming arming_;
-  std::uint32_t head_ = 0;
-  std::uint32_t end_ = 0;
+  std::uint64_t head_ = 0;
+  std::uint64_t end_ = 0;
   bool fires_ = false;
 };
 
@@ -40,6 +40,18 @@ TEST_F(EventArmingTest, WhatLiesThereIsToldAtOnceAndEachOnce) {
   EXPECT_EQ(arm(), Arming::kFired);
   EXPECT_EQ(arm(), Arming::kWaits) << "both were told";
   EXPECT_FALSE(fires_);
+}
+
+// A program may poll for hours before it arms the queue.
+TEST_F(EventArmingTest, WhatLiesThereIsToldAfterAnyNumberOfPolledOnes) {
+  for (const std::uint64_t polled : {1ull << 31, (1ull << 32) - 2, 1ull << 33}) {
+    for (const bool solicited_only : {false, true}) {
+      head_ = end_ += polled;
+      push(false);
+      EXPECT_EQ(arm(solicited_only), solicited_only ? Arming::kWaits : Arming::kFired) << polled;
+      arming_.disarm();
+    }
+  }
 }
 
 TEST_F(EventArmingTest, WhoAsksForSolicitedOnesIsNotToldOfOthers) {
@@ -88,14 +100,13 @@ TEST_F(EventArmingTest, ARequestForAnyIsNotWeakened) {
   EXPECT_TRUE(push(false));
 }
 
-TEST_F(EventArmingTest, PositionsMayWrap) {
+TEST_F(EventArmingTest, PositionsMayBeAnything) {
   head_ = end_ = 0xfffffffe;
   arming_.cut(head_, end_);
   EXPECT_EQ(arm(), Arming::kWaits);
   EXPECT_TRUE(push());
   head_ = end_;
   for (int i = 0; i < 4; ++i) push(true);
-  EXPECT_LT(end_, 4u);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(arm(true), Arming::kFired) << i;
   EXPECT_EQ(arm(true), Arming::kWaits);
 }

@@ -69,8 +69,8 @@ class CompletionQueue {
     const auto taken = static_cast<std::uint32_t>(std::min<std::size_t>(most, count_ - peeked_));
     const Completion* const ring = ring_.data();
     const std::uint32_t mask = mask_;
-    const std::uint32_t first = head_ + peeked_;
-    for (std::uint32_t i = first; i != first + taken; ++i) {
+    const std::uint64_t first = head_ + peeked_;
+    for (std::uint64_t i = first; i != first + taken; ++i) {
       const Completion& entry = ring[i & mask];
       use(entry);
       accounts_.at(entry.account).add_polled(entry.slots);
@@ -151,7 +151,7 @@ class CompletionQueue {
   }
   void disown_locked(std::uint32_t account) noexcept;
   void move_peeked_up(std::uint32_t taken) noexcept;
-  std::size_t slot(std::uint32_t position) const { return position & mask_; }
+  std::size_t slot(std::uint64_t position) const { return position & mask_; }
   // Counts a completion that the reader has seen, once.
   void count_polled(const Completion& seen) noexcept {
     accounts_.at(std::exchange(const_cast<Completion&>(seen).account, 0)).add_polled(seen.slots);
@@ -163,7 +163,7 @@ class CompletionQueue {
   std::uint32_t mask_ = 0;        // the ring's size minus one
   std::uint32_t room_ = 0;        // entries that fit without make_room(); 0: in error
   std::uint32_t capacity_;
-  std::uint32_t head_ = 0;  // position of the oldest completion
+  std::uint64_t head_ = 0;  // position of the oldest completion
   std::uint32_t count_ = 0;
   std::uint32_t peeked_ = 0;     // completions at the head that the reader has seen
   std::uint32_t peek_lost_ = 0;  // seen completions that an overrun has removed
