@@ -105,6 +105,37 @@ TEST(SavedResultsTest, TheLastOnesAreKnown) {
   EXPECT_EQ(*saved.find(Psn(2), Operation::kFetchAdd), 102u);
 }
 
+TEST(SavedResultsTest, TheNewestStayIfTheirNumberChanges) {
+  SavedResults saved;
+  saved.resize(4);
+  for (std::uint32_t i = 0; i < 6; ++i) saved.save(Psn(i), Operation::kFetchAdd, 100 + i);
+  const auto known = [&saved] {
+    std::vector<std::uint64_t> list;
+    for (std::uint32_t i = 0; i < 9; ++i) {
+      if (const auto* one = saved.find(Psn(i), Operation::kFetchAdd)) list.push_back(*one);
+    }
+    return list;
+  };
+  saved.resize(2);
+  EXPECT_EQ(known(), (std::vector<std::uint64_t>{104, 105}));
+  saved.resize(3);
+  EXPECT_EQ(known(), (std::vector<std::uint64_t>{104, 105}));
+  saved.save(Psn(6), Operation::kFetchAdd, 106);
+  EXPECT_EQ(known(), (std::vector<std::uint64_t>{104, 105, 106}));
+  saved.save(Psn(7), Operation::kFetchAdd, 107);
+  EXPECT_EQ(known(), (std::vector<std::uint64_t>{105, 106, 107}));
+}
+
+// PSNs come again after 2^24 packets.
+TEST(SavedResultsTest, OfTwoWithOnePsnTheNewerCounts) {
+  SavedResults saved;
+  saved.resize(4);
+  for (const std::uint64_t value : {1u, 2u, 3u}) {
+    saved.save(Psn(9), Operation::kFetchAdd, value);
+    EXPECT_EQ(*saved.find(Psn(9), Operation::kFetchAdd), value);
+  }
+}
+
 TEST(SavedResultsTest, AnotherOperationHasNone) {
   SavedResults saved;
   saved.resize(1);

@@ -17,10 +17,15 @@ namespace verbena::responder {
 
 class SavedResults {
  public:
-  // Forgets all results. `most` is at least one.
+  // Keeps the newest results. `most` is at least one.
   void resize(std::size_t most) {
-    results_.assign(most, {});
-    next_ = 0;
+    std::rotate(results_.begin(), results_.begin() + static_cast<std::ptrdiff_t>(next_),
+                results_.end());
+    if (results_.size() > most) {
+      results_.erase(results_.begin(), results_.end() - static_cast<std::ptrdiff_t>(most));
+    }
+    next_ = results_.size() % most;
+    results_.resize(most);
   }
   std::size_t most() const { return results_.size(); }
   void clear() { std::fill(results_.begin(), results_.end(), Result{}); }
@@ -32,7 +37,8 @@ class SavedResults {
   }
   // Returns what was in memory before that operation; null if it is not known.
   const std::uint64_t* find(Psn psn, wire::Operation operation) const {
-    for (const Result& r : results_) {
+    for (std::size_t i = results_.size(); i-- > 0;) {
+      const Result& r = results_[(next_ + i) % results_.size()];  // the newest first
       if (r.valid && r.psn == psn && r.operation == operation) return &r.original;
     }
     return nullptr;
