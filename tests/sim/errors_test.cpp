@@ -52,6 +52,24 @@ void lose_what_left_sends(Scene& s, const bool* meanwhile = nullptr) {
   };
 }
 
+// An XRC receiver has no completion queue that would tell its owner.
+TEST(Errors, ARequestForAnXrcSrqThatDoesNotExistIsAnEventAtItsReceiver) {
+  PeerOptions sender, receiver;
+  sender.transport = Transport::kXrcSend;
+  receiver.transport = Transport::kXrcReceive;
+  Pair pair(sender, receiver);
+  Request r = pair.left.send(1, 10);
+  r.remote_srqn = pair.right.srq()->number + 1;
+  pair.left.post(r);
+  ASSERT_TRUE(pair.run_until([&] {
+    pair.left.reap();
+    return pair.left.sends.size() == 1;
+  }));
+  EXPECT_EQ(pair.left.sends[0].status, Status::kRemoteInvalidRequest);
+  EXPECT_EQ(pair.right.state(), qp::State::kError);
+  EXPECT_EQ(pair.right.count(AsyncEvent::kQpRequestError), 1u);
+}
+
 TEST(Errors, TheRetryCounterEndsAMessageToADeadPeer) {
   Scene s(three_retries());
   s.left.post(s.left.write(1, 300, s.right));

@@ -66,7 +66,18 @@ TEST_F(UnreliableConnection, TakesTheMessagesOfASenderThatBeginsAnew) {
   s.expect_unharmed();
 }
 
-// A network's duplicate or straggler is no new message.
+TEST_F(UnreliableConnection, SaysThatASenderHasPerhapsBegunAnewWithItsFirstPsn) {
+  EXPECT_EQ(send(5), 5u);
+  restart_at(PeerOptions{}.psn);
+  s.pair.world.set_trace(true);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(send(5), 0u);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::HasSubstr("must go through RESET as well"));
+  s.pair.world.set_trace(false);
+  s.expect_unharmed();
+}
+
 TEST_F(UnreliableConnection, DropsWhatComesCloseBehindItsSuccessors) {
   std::vector<std::vector<std::uint8_t>> packets;
   s.pair.world.filter = [&](const Node& from, std::span<const std::uint8_t> bytes) {

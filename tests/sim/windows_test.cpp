@@ -211,6 +211,32 @@ TEST(Flush, IsAnsweredAfterTheWritesBeforeIt) {
   s.expect_unharmed();
 }
 
+TEST(Flush, OfAWholeRegionNeedsNoAddress) {
+  Scene s;
+  Request r = flush(s, 1, 1, 1, 0);
+  r.remote_address = 0;
+  s.left.post(r);
+  s.run_until_sent(1);
+  EXPECT_EQ(s.left.sends[0].status, Status::kSuccess);
+  r = flush(s, 2, 1, 1, 0);
+  r.remote_address = 0;
+  r.remote_key ^= 1;
+  s.left.post(r);
+  s.run_until_sent(2);
+  EXPECT_EQ(s.left.sends[1].status, Status::kRemoteAccess) << "a key that does not exist";
+  s.expect_unharmed();
+}
+
+TEST(Flush, NeedsAPlaceAmongTheOutstandingRequests) {
+  PeerOptions right;
+  right.max_dest_rd_atomic = 0;
+  Scene s({}, right);
+  s.left.post(flush(s, 1, 1, 0, 8));
+  s.run_until_sent(1);
+  EXPECT_EQ(s.left.sends[0].status, Status::kRemoteInvalidRequest);
+  s.expect_unharmed();
+}
+
 TEST(Flush, OfARangeThatIsNotThereIsARemoteAccessError) {
   Scene s;
   s.left.post(flush(s, 1, 1, 0, Peer::kMemory + 1));

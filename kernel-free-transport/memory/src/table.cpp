@@ -17,7 +17,7 @@ std::optional<Refusal> Registry::Slot::check(const AccessRequest& request) const
     return Refusal::kForeignDomain;
   if (role == Role::kWindow2 && qpn != request.qpn) [[unlikely]]
     return Refusal::kForeignQp;
-  if (!contains(request.address, request.length)) [[unlikely]]
+  if (!contains(request.address, request.length) && !request.at_any_address) [[unlikely]]
     return Refusal::kOutOfRange;
   if ((request.need & ~access) != 0) [[unlikely]]
     return Refusal::kNoPermission;

@@ -107,7 +107,7 @@ void tell_rest(Endpoint& endpoint) noexcept {
 void Endpoint::fail_for_want_of_room() {
   // Explains it once: each flushed completion finds no room, either.
   if (reason.text()[0] == '\0') {
-    blame(*this, "its completion queue is full of completions that were not polled");
+    blame(*this, "%s", kFullOfCompletions);
   }
   fail(AsyncEvent::kQpFatal);
 }

@@ -82,8 +82,8 @@ ShortText obstacle_of_bind(const Endpoint& endpoint, const Rare& b, memory::Refu
     case Refusal::kNoSuchKey:
       return ShortText("there is no region, or no type %d window, of this key%s", is_type2 ? 2 : 1,
                        is_type2 ? " (ibv_bind_mw is for windows of type 1)"
-                                : ": a bind that fails uses up the window's key, and the window "
-                                  "must be allocated anew");
+                                : ": after a bind that failed, mw->rkey must get the key back that "
+                                  "the window had before it");
     case Refusal::kNoPermission:
     case Refusal::kOutOfRange:
       return endpoint.memory->explain(

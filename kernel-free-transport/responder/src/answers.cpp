@@ -27,9 +27,11 @@ void Answers::reset() {
   nak_pending_ = ack_pending_ = ack_urgent_ = false;
 }
 
-void Answers::flush() {
+void Answers::flush(const Position& position) {
+  // An acknowledgement would be behind the answers that go out no more.
+  const bool owes_ack = !nak_pending_ && line_.empty() && told_ != position.messages;
   if (!nak_pending_) line_.clear();
-  ack_pending_ = ack_urgent_ = false;
+  ack_pending_ = ack_urgent_ = owes_ack;
 }
 
 Response& Answers::add(const wire::PacketView& packet, std::uint32_t message,

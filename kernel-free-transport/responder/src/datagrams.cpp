@@ -102,9 +102,11 @@ void take_datagram(queue::Endpoint& endpoint, ReceiveInUse& receive, const wire:
   const std::uint8_t service_level =
       is_ethernet(datagram) ? (datagram.source.is_v4() ? kOfUdpIpv4 : kOfUdpIpv6)
                             : static_cast<std::uint8_t>(deth.reserved & wire::Deth::kServiceLevel);
-  receive.complete(packet, queue::CompletionOpcode::kReceive,
-                   static_cast<std::uint32_t>(receive.filled()),
-                   {deth.source_qp, datagram.source_lid, service_level, datagram.has_grh});
+  if (!receive.complete(packet, queue::CompletionOpcode::kReceive,
+                        static_cast<std::uint32_t>(receive.filled()),
+                        {deth.source_qp, datagram.source_lid, service_level, datagram.has_grh})) {
+    endpoint.fail_for_want_of_room();
+  }
   endpoint.port->received.sends.add();
   endpoint.counters.bytes_received.add(payload.size());
 }

@@ -122,7 +122,7 @@ void ReceiveInUse::fail(Status status, const char* why) {
   if (!completion_queue()->push(c, false)) endpoint_.fail_for_want_of_room();
 }
 
-void ReceiveInUse::complete(const wire::PacketView& packet, CompletionOpcode opcode,
+bool ReceiveInUse::complete(const wire::PacketView& packet, CompletionOpcode opcode,
                             std::uint32_t length, const Sender& sender) {
   const auto make = [&](queue::Completion& c) {
     c.id = receive_->id;
@@ -152,7 +152,7 @@ void ReceiveInUse::complete(const wire::PacketView& packet, CompletionOpcode opc
     has_room = completion_queue()->push(c, packet.bth.solicited);
   }
   is_active_ = false;
-  if (!has_room) endpoint_.fail_for_want_of_room();
+  return has_room;
 }
 
 void ReceiveInUse::flush() {

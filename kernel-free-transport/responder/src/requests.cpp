@@ -32,10 +32,18 @@ bool Responder::execute(const wire::PacketView& packet) {
   return refuse_request("not a request");
 }
 
-void Responder::complete_receive(const wire::PacketView& packet, CompletionOpcode opcode,
+bool Responder::complete_receive(const wire::PacketView& packet, CompletionOpcode opcode,
                                  std::uint64_t length) {
-  receive_.complete(packet, opcode, static_cast<std::uint32_t>(length),
-                    {endpoint_.shown_peer, endpoint_.peer_lid, endpoint_.service_level});
+  if (receive_.complete(packet, opcode, static_cast<std::uint32_t>(length),
+                        {endpoint_.shown_peer, endpoint_.peer_lid, endpoint_.service_level}))
+      [[likely]]
+    return true;
+  if (is_reliable(endpoint_.transport)) {
+    --position_.messages;
+    return refuse(NakCode::kRemoteOperational, AsyncEvent::kQpFatal, queue::kFullOfCompletions);
+  }
+  endpoint_.fail_for_want_of_room();
+  return false;
 }
 
 // --- SEND --------------------------------------------------------------------------------------
@@ -55,8 +63,7 @@ bool Responder::execute_send(const wire::PacketView& packet) {
   message_ = Message::kNone;
   ++position_.messages;
   endpoint_.port->received.sends.add();
-  complete_receive(packet, CompletionOpcode::kReceive, receive_.filled());
-  return true;
+  return complete_receive(packet, CompletionOpcode::kReceive, receive_.filled());
 }
 
 bool Responder::invalidate(std::uint32_t key) {
@@ -140,10 +147,8 @@ bool Responder::execute_write(const wire::PacketView& packet) {
   message_ = Message::kNone;
   ++position_.messages;
   endpoint_.port->received.writes.add();
-  if (row.immediate) {
-    complete_receive(packet, CompletionOpcode::kReceiveWriteImmediate, write_.length);
-  }
-  return true;
+  return !row.immediate ||
+         complete_receive(packet, CompletionOpcode::kReceiveWriteImmediate, write_.length);
 }
 
 bool Responder::execute_uc_write(const wire::PacketView& packet) {
@@ -249,8 +254,9 @@ bool Responder::execute_atomic(const wire::PacketView& packet) {
 bool Responder::execute_atomic_write(const wire::PacketView& packet) {
   if (!may_access(memory::kRemoteWrite, "ATOMIC WRITE")) return false;
   const wire::Reth reth = packet.reth();
-  if (packet.payload.size() != 8 || reth.length != 8 || (reth.va & 7) != 0 || !may_add_answer()) {
-    return refuse_request("an ATOMIC WRITE has 8 aligned bytes, within max_dest_rd_atomic");
+  if (!may_add_answer()) return refuse_one_more();
+  if (packet.payload.size() != 8 || reth.length != 8 || (reth.va & 7) != 0) {
+    return refuse_request("an ATOMIC WRITE has 8 aligned bytes");
   }
   const auto request = request_for(reth.rkey, reth.va, 8, memory::kRemoteWrite);
   auto pin = endpoint_.memory->pin(request);
@@ -270,12 +276,13 @@ bool Responder::execute_flush(const wire::PacketView& packet) {
   const std::uint32_t need =
       (feth.placement_type & wire::kFlushPersistence ? memory::kFlushPersistent : 0u) |
       (feth.placement_type & wire::kFlushGlobalVisibility ? memory::kFlushGlobal : 0u);
-  if (need == 0 || feth.selectivity > 1 || !answers_.has_room_for_new()) {
+  if (!may_add_answer()) return refuse_one_more();
+  if (need == 0 || feth.selectivity > 1) {
     return refuse_request("FLUSH with a placement or selectivity that does not exist");
   }
   if (!may_access(need, "FLUSH")) return false;
-  const bool whole = feth.selectivity == 1;
-  const auto request = request_for(reth.rkey, reth.va, whole ? 0 : reth.length, need);
+  auto request = request_for(reth.rkey, reth.va, reth.length, need);
+  request.at_any_address = feth.selectivity == 1;  // the whole region
   const auto pin = endpoint_.memory->pin(request);
   if (!pin.ok()) return refuse_access("FLUSH", request, pin.error());
   __atomic_thread_fence(__ATOMIC_SEQ_CST);

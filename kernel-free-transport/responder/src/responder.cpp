@@ -25,6 +25,7 @@ Responder::Responder(queue::Endpoint& endpoint)
 
 void Responder::start(Psn expected) {
   position_ = {expected, 0};
+  first_ = expected;
   answers_.note_told(0);
   message_ = Message::kNone;
   dead_ = false;
@@ -59,7 +60,7 @@ void Responder::flush() {
   receive_.flush();
   message_ = Message::kNone;
   forget_early();
-  answers_.flush();
+  answers_.flush(position_);
 }
 
 void Responder::forget(const queue::SharedReceive* shared) {
@@ -192,7 +193,8 @@ bool Responder::find_shared(const wire::PacketView& packet) {
   if (shared != nullptr) return true;
   const ShortText why("there is no XRC SRQ 0x%06x (wr.qp_type.xrc.remote_srqn) in this domain",
                       number);
-  return refuse(NakCode::kInvalidRequest, std::nullopt, why.c_str());
+  // The queue pair has no completion queue in which its owner could see it.
+  return refuse(NakCode::kInvalidRequest, queue::AsyncEvent::kQpRequestError, why.c_str());
 }
 
 // An early packet waits for those that it overtook. The gap is reported when so many packets have
@@ -283,14 +285,20 @@ void Responder::repeat_read(const wire::PacketView& packet) {
 // --- UC ----------------------------------------------------------------------------------------
 
 // After a gap, everything up to the next start of a message is dropped. The receive that a broken
-// message had begun to fill serves the next one. A message may start with any PSN, because the
-// sender may have begun anew, or the PSN before was damaged.
+// message had begun to fill serves the next one. A message may start with any PSN that is not just
+// behind, because the PSN before may have been damaged, or the sender may have begun anew.
 void Responder::handle_uc(const wire::PacketView& packet) {
   const wire::OpcodeRow& row = *packet.row;
   // A packet that comes this soon behind its successors is a network's duplicate or straggler.
   constexpr std::int32_t kStragglersMost = 1024;
   const std::int32_t behind = position_.expected.distance_from(packet.bth.psn);
   if (behind > 0 && (behind <= kStragglersMost || !row.starts_message)) {
+    if (packet.bth.psn == first_ && behind > 1) {
+      queue::explain(endpoint_,
+                     "a message with the first PSN (0x%06x) came again and was dropped: if the "
+                     "peer 0x%06x has begun anew, this queue pair must go through RESET as well",
+                     first_.value(), endpoint_.peer.value());
+    }
     note_foreign_psn(packet.bth.psn);
     return endpoint_.drops->count(DropReason::kDuplicate);
   }

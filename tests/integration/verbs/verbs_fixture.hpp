@@ -119,12 +119,12 @@ class Verbs : public testing::Test {
     const int more = qp->qp_type == IBV_QPT_UD ? 0 : connected;
     ASSERT_EQ(ibv_modify_qp(qp, &a, IBV_QP_STATE | more), 0);
   }
-  void to_rts(ibv_qp* qp) {
+  void to_rts(ibv_qp* qp, std::uint8_t rnr_retry = 7) {
     ibv_qp_attr a{};
     a.qp_state = IBV_QPS_RTS;
     a.timeout = 14;
     a.retry_cnt = 7;
-    a.rnr_retry = 7;
+    a.rnr_retry = rnr_retry;
     a.sq_psn = kPsn;
     a.max_rd_atomic = 1;
     const int connected =

@@ -158,7 +158,7 @@ TEST_F(AnswersTest, AnAnswerIsTakenBackWhoseBytesWereGone) {
   add_read(103, 0, 8);
   EXPECT_FALSE(send());
   EXPECT_FALSE(answers_.take_back(Psn(104), 8));
-  answers_.flush();
+  answers_.flush(position_);
   const auto gone = answers_.take_back(Psn(102), 3);
   ASSERT_TRUE(gone);
   EXPECT_EQ(gone->psn, Psn(102));
@@ -171,17 +171,29 @@ TEST_F(AnswersTest, AnAnswerIsTakenBackWhoseBytesWereGone) {
 TEST_F(AnswersTest, WhatIsOwedIsForgottenButForANak) {
   add_read(100, 0, 8);
   answers_.set_ack_pending(true);
-  answers_.flush();
+  answers_.flush(position_);
   EXPECT_FALSE(answers_.are_pending());
   add_read(101, 0, 8);
   answers_.set_nak_pending(wire::Aeth::nak(wire::NakCode::kRemoteAccess, 2));
-  answers_.flush();
+  answers_.flush(position_);
   EXPECT_FALSE(send());
   EXPECT_EQ(batch_.size(), 2u) << "what is before the NAK goes, too";
   answers_.set_nak_pending(wire::Aeth::rnr_nak(12, 2));
   EXPECT_EQ(port_.rnr_naks_sent.read(), 1u);
   answers_.reset();
   EXPECT_FALSE(answers_.are_pending());
+}
+
+// The peer would take messages for failed that were completed here.
+TEST_F(AnswersTest, WhatWasTakenInIsAcknowledgedAtTheEnd) {
+  position_ = {Psn(105), 3};
+  answers_.flush(position_);
+  EXPECT_TRUE(answers_.are_urgent());
+  EXPECT_FALSE(send());
+  ASSERT_EQ(batch_.size(), 1u);
+  EXPECT_EQ(wire::BthView(batch_.bytes_of(batch_.packets()[0]).data()).psn(), Psn(104));
+  answers_.flush(position_);
+  EXPECT_FALSE(answers_.are_pending()) << "nothing new";
 }
 
 }  // namespace

@@ -87,6 +87,7 @@ struct AccessRequest {
   std::uint64_t length = 0;
   std::uint32_t need = 0;      // Access bits that must all be granted
   std::uint32_t qpn = kAnyQp;  // the accessing queue pair (type 2 windows belong to one)
+  bool at_any_address = false;
 };
 
 class Registry {

@@ -59,6 +59,9 @@ struct Rendezvous {
   std::uint32_t tag_private = 0;
 };
 
+inline constexpr char kFullOfCompletions[] =
+    "its completion queue is full of completions that were not polled";
+
 struct Endpoint {
   // Fixed at creation.
   Transport transport = Transport::kRc;

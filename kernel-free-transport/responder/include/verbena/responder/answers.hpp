@@ -38,15 +38,15 @@ class Answers {
 
   explicit Answers(queue::Endpoint& endpoint) : endpoint_(endpoint) {}
 
-  // Sets how many READs and atomics of the peer may be outstanding (at least one). Forgets what was
-  // saved.
+  // Sets how many READs and atomics of the peer may be outstanding (at least one).
   void allow(std::uint8_t max_dest_rd_atomic);
   // The peer has been told of `messages` messages.
   void note_told(std::uint32_t messages) { told_ = messages; }
   void reset();
   // For a queue pair that goes to its error state: only a pending NAK still goes out, and the
-  // answers before it.
-  void flush();
+  // answers before it; or the acknowledgement of messages that were taken in, because their
+  // sender must not be told that they failed.
+  void flush(const Position& position);
 
   // --- what is pending ---
   // Returns whether a new request stays within what the peer was allowed to have outstanding.

@@ -65,7 +65,8 @@ class ReceiveInUse {
   // and each packet comes this way.)
   bool fill(const wire::PacketView& packet, std::optional<Failed>& failed);
   bool append(const queue::Payload& payload, std::optional<Failed>& failed);
-  void complete(const wire::PacketView& packet, queue::CompletionOpcode opcode,
+  // Returns false if the completion queue was full.
+  bool complete(const wire::PacketView& packet, queue::CompletionOpcode opcode,
                 std::uint32_t length, const Sender& sender);
   [[gnu::cold]] void fail(queue::Status status, const char* why);
 

@@ -110,7 +110,8 @@ class Responder {
   [[gnu::cold]] bool drop_unreceived();
   [[gnu::cold]] bool drop_write(const memory::AccessRequest& request,
                                 std::optional<memory::Refusal> refusal);
-  void complete_receive(const wire::PacketView& packet, queue::CompletionOpcode opcode,
+  // Returns false if the completion queue was full. The request is refused then.
+  bool complete_receive(const wire::PacketView& packet, queue::CompletionOpcode opcode,
                         std::uint64_t length);
   bool invalidate(std::uint32_t key);
   // Returns whether the queue pair allows all of these.
@@ -142,6 +143,7 @@ class Responder {
   queue::Endpoint& endpoint_;
   ResponderAttributes attributes_;
   Position position_;
+  Psn first_;  // the first PSN of this life
 
   Message message_ = Message::kNone;  // the kind of message that is arriving
   wire::Reth write_;                  // where a WRITE goes
