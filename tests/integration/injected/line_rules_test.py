@@ -96,6 +96,19 @@ class Lines(Case):
         for link in LINKS:
             self.assertEqual(self.run_beside(link, "order", "16", "4000", "1000"), "lost 0 reordered 0\n", link)
 
+    def test_a_line_that_changes_its_speed_keeps_the_order(self):
+        """Meanwhile more is sent than the line carries, so much is lost."""
+        program = pathlib.Path(ruling.EXCHANGE).with_name("order")
+        for link in LINKS:
+            self.device.environment["VERBENA_LINK"] = link
+            self.fault("--rate", "1MB", "--data")
+            running = self.device.start([program, "8", "10000", "1000"])
+            self.senders(8)
+            for words in ("--rate", "40MB", "--data"), ("--rate", "20MB", "--data"), ("--clear",):
+                self.fault(*words)
+            said = running.communicate(timeout=60)[0]
+            self.assertRegex(said, r"^lost \d+ reordered 0\n$", link)
+
     def test_both_links_cut_at_the_same_packet(self):
         seen = set()
         for run in range(5):

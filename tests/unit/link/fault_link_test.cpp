@@ -171,22 +171,82 @@ TEST_F(FaultLinkTest, WhatFindsNoRoomTakesNoTimeOfTheLine) {
   EXPECT_EQ(recorder_->sent.size(), fitting + 1);
 }
 
-TEST_F(FaultLinkTest, AFasterLineDoesNotWaitForTheOneBefore) {
+// 50 packets of 100 bytes wait for a line. It becomes a hundred times as fast, and they go first.
+TEST_F(FaultLinkTest, AFasterLineKeepsTheOrderAndNoOldTimes) {
+  for (const bool has_own_line : {false, true}) {
+    recorder_->sent.clear();
+    set_for_all({});
+    set_for(has_own_line ? kFlow : Qpn(0), {.bytes_per_second = 1'000}, has_own_line);
+    send(0, 50, kFlow, 96);
+    pass_time(200'000'000);
+    EXPECT_EQ(recorder_->sent.size(), 2u);
+    set_for(has_own_line ? kFlow : Qpn(0), {.bytes_per_second = 100'000}, has_own_line);
+    send(50, 2, kFlow, 96);
+    for (std::uint32_t sent = 3; sent <= 52; ++sent) {
+      pass_time(1'000'000);
+      ASSERT_EQ(recorder_->sent.size(), sent);
+      EXPECT_EQ(recorder_->sent.back().psn, sent - 1);
+    }
+  }
+}
+
+TEST_F(FaultLinkTest, ASlowerLineKeepsTheOrder) {
+  set_for_all({.delay_ns = 500'000, .bytes_per_second = 100'000});
+  send(0, 3, kFlow, 96);
+  pass_time(1'000'000);  // the first is behind the line
+  set_for_all({.delay_ns = 500'000, .bytes_per_second = 10'000});
+  send(3, 1, kFlow, 96);
+  pass_time(500'000);
+  for (std::uint32_t sent = 1; sent <= 4; ++sent) {
+    EXPECT_EQ(recorder_->sent.size(), sent);
+    EXPECT_EQ(recorder_->sent.back().psn, sent - 1);
+    pass_time(10'000'000);
+  }
+}
+
+TEST_F(FaultLinkTest, WhatWaitsForALineThatIsGoneGoesAtOnce) {
+  const auto expect_all_at_once = [this] {
+    EXPECT_TRUE(recorder_->sent.empty());
+    send(10, 5, kFlow, 96);
+    EXPECT_EQ(psns_sent(), (std::vector<std::uint32_t>{0, 1, 2, 3, 4, 10, 11, 12, 13, 14}));
+    EXPECT_EQ(link_->next_due(), kNever);
+    recorder_->sent.clear();
+  };
   set_for_all({.bytes_per_second = 1'000});
-  send(0, 50, kFlow, 96);
-  set_for_all({.bytes_per_second = 100'000});
-  send(100, 1, kFlow, 96);
-  pass_time(1'000'000);
-  ASSERT_EQ(recorder_->sent.size(), 1u);
-  EXPECT_EQ(recorder_->sent.back().psn, 100u);
-  set_for_all({});
-  set_for(kFlow, {.bytes_per_second = 1'000}, true);
-  send(0, 50, kFlow, 96);
-  set_for(kFlow, {.bytes_per_second = 100'000}, true);
-  send(101, 1, kFlow, 96);
-  pass_time(1'000'000);
-  ASSERT_EQ(recorder_->sent.size(), 2u);
-  EXPECT_EQ(recorder_->sent.back().psn, 101u);
+  send(0, 5, kFlow, 96);
+  clear();
+  expect_all_at_once();
+  set_script({"rate=1kB"});
+  send(0, 5, kFlow, 96);
+  set_script({});
+  expect_all_at_once();
+}
+
+// Another link of the context, which has not heard of the new speed, makes the line forget.
+TEST_F(FaultLinkTest, NoPacketOfAFlowPassesAnotherOneInALine) {
+  set_for_all({.bytes_per_second = 1'000});
+  send(0, 5, kFlow, 96);
+  (void)link_->lines()->wait_for_all(100, 2'000, g_now);
+  send(5, 5, kFlow, 96);
+  for (int i = 0; i < 10; ++i) pass_time(100'000'000);
+  ASSERT_EQ(recorder_->sent.size(), 10u);
+  for (std::uint32_t i = 0; i < 10; ++i) EXPECT_EQ(recorder_->sent[i].psn, i);
+}
+
+TEST_F(FaultLinkTest, TellsHowLongAFlowWaitsForALine) {
+  set_for_all({.delay_ns = 1'000'000'000});
+  send(0, 5, kFlow, 96);
+  EXPECT_EQ(link_->wait_of_line(kFlow, g_now), 0u);
+  set_for_all({.bytes_per_second = 1'000});
+  send(0, 5, kFlow, 96);
+  EXPECT_EQ(link_->wait_of_line(kFlow, g_now), 500'000'000u);
+  EXPECT_EQ(link_->wait_of_line(kOtherFlow, g_now), 0u);
+  pass_time(200'000'000);
+  EXPECT_EQ(link_->wait_of_line(kFlow, g_now), 300'000'000u);
+  set_for_all({.bytes_per_second = 10'000});
+  EXPECT_EQ(link_->wait_of_line(kFlow, g_now), 30'000'000u);
+  clear();
+  EXPECT_EQ(link_->wait_of_line(kFlow, g_now), 0u);
 }
 
 // 50 packets of 100 bytes, 100,000 bytes a second.

@@ -10,78 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "verbena/fault/flow.hpp"
-#include "verbena/fault/hash.hpp"
+#include "held_packets.hpp"
 
 namespace verbena::link {
 namespace {
 
-using wire::TxBatch;
-
 // How long until a packet that the inner link did not take is offered again.
 constexpr TimeNs kFullRetryNs = 100'000;
-
-// A packet on its way, and what is to become of it.
-struct Passing {
-  std::span<const std::uint8_t> bytes;
-  const wire::Destination& destination;
-  Qpn flow;
-  std::optional<Damage> damage;
-  const TxBatch::Packet& before;  // the packet as it was in its batch
-  bool is_ruled = false;          // a rule changed it, repeated it or held it back
-};
-
-// What a packet waits for, beside its time.
-struct Wait {
-  std::uint64_t name = 0;    // hash_of() its name if a rule holds it back
-  std::uint32_t behind = 0;  // how many packets of its flow still have to overtake it
-  TimeNs earliest = 0;       // when it may go once they have; 0: it waits for none
-  bool is_copy = false;
-  bool for_room = false;  // the inner link did not take it
-};
-
-struct Held {
-  TimeNs due = 0;
-  std::uint64_t sequence = 0;  // first in, first out among packets that are due at once
-  Qpn flow;
-  wire::Destination destination;
-  std::optional<Damage> damage;
-  TxBatch::Packet before{};
-  std::vector<std::uint8_t> bytes;
-  bool is_ruled = false;
-  Wait wait{};
-
-  // Orders a heap that has the earliest on top.
-  bool operator<(const Held& other) const {
-    return std::pair(due, sequence) > std::pair(other.due, other.sequence);
-  }
-  Passing passing() const { return {bytes, destination, flow, damage, before, is_ruled}; }
-};
-
-// Returns a hash that is never 0.
-std::uint64_t hash_of(const fault::PacketName& name) {
-  return fault::hash_of(
-             {name.sender, static_cast<std::uint64_t>(name.direction), name.says, name.number}) |
-         1u;
-}
-
-// What is known about one sending queue pair.
-struct FlowState {
-  fault::Flow flow;
-  fault::Script script{};
-  std::uint32_t created = 0;  // which queue pair it is, and which of its lives
-  std::uint32_t lives = 0;
-  SlowLine line{};
-  TimeNs not_before = 0;      // new packets wait until then for those that are held back
-  std::uint32_t waiting = 0;  // packets that still have to be overtaken
-};
-
-// A flow whose packets wait because the inner link did not take them. Later ones wait behind them,
-// so that they keep their order.
-struct FullFlow {
-  TimeNs until = 0;           // when the waiting packets are offered again
-  std::uint32_t waiting = 0;  // how many there are
-};
 
 }  // namespace
 
@@ -97,7 +32,7 @@ class FaultLink::Line {
         room_(std::make_unique_for_overwrite<std::uint8_t[]>(kRoomBytes)),
         burst_({room_.get(), kRoomBytes}) {}
 
-  void set_rules(std::span<const FaultRule> rules) {
+  void set_rules(std::span<const FaultRule> rules, TimeNs now) {
     rules_.clear();
     has_faults_ = false;
     for (const FaultRule& rule : rules) {
@@ -105,9 +40,9 @@ class FaultLink::Line {
       has_faults_ = has_faults_ || !rule.settings.is_none();
       if (rule.counters != nullptr && rule.starts_counting) rule.counters->reset();
     }
-    if (!has_faults()) flows_.clear();
+    change_lines(now);
   }
-  void set_script(std::vector<fault::ActiveRule> script) {
+  void set_script(std::vector<fault::ActiveRule> script, TimeNs now) {
     for (fault::ActiveRule& rule : script) {
       const auto is_it = [&](const fault::ActiveRule& old) { return old.id == rule.id; };
       const auto known = std::ranges::find_if(script_, is_it);
@@ -115,11 +50,15 @@ class FaultLink::Line {
       if (rule.counters != nullptr && rule.starts_counting) rule.counters->reset();
     }
     script_ = std::move(script);
-    if (!has_faults()) flows_.clear();
+    change_lines(now);
   }
   bool has_faults() const { return has_faults_ || !script_.empty(); }
   bool holds_any() const { return !held_.empty(); }
   TimeNs next_due() const { return held_.empty() ? kNever : held_.front().due; }
+  TimeNs carried(Qpn flow) const {
+    const auto state = flows_.find(flow.value());
+    return state == flows_.end() ? 0 : state->second.carried;
+  }
 
   // Judges every packet. On return, all that are neither lost nor held back have gone to the inner
   // link.
@@ -241,15 +180,12 @@ class FaultLink::Line {
     if (fate.damaged_bit) packet.damage = Damage{*fate.damaged_bit};
     TimeNs due = std::max({now + verdict.delay_ns, verdict.hold_until, state.not_before});
     if (rule != nullptr) {
-      due += fate.delay_ns + (fate.is_reordered ? rule->settings.reorder_ns : 0) +
-             wait_for_line(state, *rule, packet.bytes.size(), now);
+      due += fate.delay_ns + (fate.is_reordered ? rule->settings.reorder_ns : 0);
     }
-    for (const fault::Line& line : verdict.lines) {
-      due += lines_.wait_for_rule(line.rule, packet.bytes.size() + wire::kIcrcSize,
-                                  line.bytes_per_second, now);
-    }
+    Wait wait{.behind = verdict.behind,
+              .line = wait_for_lines(state, rule, verdict, packet.bytes.size(), now)};
+    if (wait.line.carried != 0) due += wait.line.carried - now;
     if (verdict.keeps_order) state.not_before = due;
-    Wait wait{.behind = verdict.behind};
     if (verdict.behind != 0) {
       wait.earliest = due;
       due = std::max(due, now + kOvertakenMost);
@@ -325,13 +261,67 @@ class FaultLink::Line {
     if (rule.settings.bytes_per_second > 0) count(rule, FaultCounter::kRateLimited);
   }
 
-  // Returns how long until the line has carried this packet and those before it.
-  TimeNs wait_for_line(FlowState& state, const FaultRule& rule, std::size_t bytes, TimeNs now) {
+  // Returns how long until the line of --rate has carried a packet and those before it.
+  TimeNs wait_for_rate(FlowState& state, const FaultRule& rule, std::size_t bytes, TimeNs now) {
     const std::uint64_t rate = rule.settings.bytes_per_second;
-    if (rate == 0) return 0;
     const std::size_t sealed = bytes + wire::kIcrcSize;
     if (!rule.has_own_line) return lines_.wait_for_all(sealed, rate, now);
     return state.line.wait_for(sealed, rate, now);
+  }
+
+  // Lets a packet wait for all lines that it crosses. It passes no other one of its flow there.
+  LineWait wait_for_lines(FlowState& state, const FaultRule* rule, const fault::Verdict& verdict,
+                          std::size_t bytes, TimeNs now) {
+    LineWait wait;
+    TimeNs carried = now;
+    if (rule != nullptr && rule->settings.bytes_per_second != 0) {
+      carried += wait_for_rate(state, *rule, bytes, now);
+      wait.bytes_per_second = rule->settings.bytes_per_second;
+      wait.is_own = rule->has_own_line;
+    }
+    for (const fault::Line& line : verdict.lines) {
+      carried +=
+          lines_.wait_for_rule(line.rule, bytes + wire::kIcrcSize, line.bytes_per_second, now);
+      wait.rule = line.rule;
+    }
+    if (wait.rule != 0 || wait.bytes_per_second != 0) {
+      state.carried = wait.carried = std::max(carried, state.carried);
+    }
+    return wait;
+  }
+
+  bool is_in_force(const LineWait& line, const FaultRule* rule) const {
+    if (line.rule != 0) {
+      return std::ranges::any_of(script_, [&](const auto& r) { return r.id == line.rule; });
+    }
+    const std::uint64_t rate = rule != nullptr ? rule->settings.bytes_per_second : 0;
+    return line.bytes_per_second == rate && (rate == 0 || line.is_own == rule->has_own_line);
+  }
+
+  // Gives new times to the packets that wait for a line which has another speed now, or is gone.
+  // Thus they keep their order, and later ones do not wait for the old speed.
+  void change_lines(TimeNs now) {
+    std::vector<Held*> waiting;
+    for (Held& held : held_) {
+      if (held.wait.line.carried > now && held.wait.behind == 0) waiting.push_back(&held);
+    }
+    std::ranges::sort(waiting, {}, &Held::sequence);
+    for (auto& [flow, state] : flows_) state.carried = 0;
+    for (Held* const held : waiting) {
+      FlowState& state =
+          flows_.try_emplace(held->flow.value(), FlowState{fault::Flow(program_)}).first->second;
+      const FaultRule* const rule = rule_of(held->flow);
+      LineWait& line = held->wait.line;
+      if (!is_in_force(line, rule)) {
+        const TimeNs after_the_line = held->due - line.carried;
+        line =
+            line.rule == 0 ? wait_for_lines(state, rule, {}, held->bytes.size(), now) : LineWait{};
+        held->due = std::max(line.carried, now) + after_the_line;
+      }
+      state.carried = std::max(state.carried, line.carried);
+    }
+    std::make_heap(held_.begin(), held_.end());
+    if (!has_faults()) flows_.clear();
   }
 
   // Returns false if there is no room for the packet.
@@ -450,13 +440,13 @@ void FaultLink::publish() {
 
 void FaultLink::set_rules(std::span<const FaultRule> rules) {
   const Guard guard(lock_);
-  line_->set_rules(rules);
+  line_->set_rules(rules, clock_());
   publish();
 }
 
 void FaultLink::set_script(std::vector<fault::ActiveRule> script) {
   const Guard guard(lock_);
-  line_->set_script(std::move(script));
+  line_->set_script(std::move(script), clock_());
   publish();
 }
 
@@ -468,6 +458,12 @@ std::size_t FaultLink::send(wire::TxBatch& batch, Qpn flow) noexcept {
   line_->pass(batch, flow, now);
   publish();
   return batch.size();
+}
+
+TimeNs FaultLink::wait_of_line(Qpn flow, TimeNs now) noexcept {
+  if (!active_.read()) return 0;
+  const Guard guard(lock_);
+  return std::max(line_->carried(flow), now) - now;
 }
 
 std::size_t FaultLink::receive(RxSink& sink, std::size_t budget) noexcept {

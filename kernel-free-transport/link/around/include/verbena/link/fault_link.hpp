@@ -46,7 +46,8 @@ class FaultLink final : public Link {
   ~FaultLink() override;
 
   // Replaces the rules; at most one for each flow. Flows without a line of their own share the
-  // rate. Packets that are held back already still go out at their time.
+  // rate. Packets that are held back already still go out at their time, except that what waits
+  // for a line goes at the line's new speed, or at once if the line is gone.
   void set_rules(std::span<const FaultRule> rules);
   // Replaces the rules of scripted faults. A rule that was there before, by its id, has been in
   // force since it first came, and goes on counting.
@@ -59,6 +60,9 @@ class FaultLink final : public Link {
   // to be called then, although nothing came. release_due() only sends what is due.
   TimeNs next_due() const noexcept { return next_due_.read(); }
   void release_due() noexcept;
+
+  // Returns how long until slow lines have carried what this flow has sent. Any thread may call it.
+  TimeNs wait_of_line(Qpn flow, TimeNs now) noexcept;
 
   // Returns whether all packets pass unchanged, and none is held back.
   bool is_idle() const noexcept { return !active_.read(); }

@@ -18,7 +18,8 @@ namespace verbena::link {
 class SlowLine {
  public:
   // Returns how long until the line has carried a packet of so many bytes and those before it. If
-  // the speed has changed, the packets before it do not count: they go at the times that they have.
+  // the speed has changed, the packets before it do not count: those that still wait are counted
+  // anew (FaultLink::set_rules).
   TimeNs wait_for(std::size_t bytes, std::uint64_t bytes_per_second, TimeNs now) noexcept {
     if (bytes_per_second != bytes_per_second_) free_ = now;
     bytes_per_second_ = bytes_per_second;
