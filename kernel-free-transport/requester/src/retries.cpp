@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "verbena/requester/retries.hpp"
 
+#include <algorithm>
+
 #include "words.hpp"
 
 namespace verbena::requester {
@@ -15,6 +17,8 @@ PeerReport Retries::report_on_peer(const AnswerTimer& timer, TimeNs now) {
 
 std::optional<TimeNs> Retries::excuse(const PeerReport& peer, const AnswerTimer& timer,
                                       TimeNs now) {
+  const TimeNs line = endpoint_.path->wait_of_line(endpoint_.number, now);
+  if (line != 0) return std::min(line, kPauseOfLine);
   switch (peer_.judge(peer, endpoint_.path->reading(), now)) {
     case SilentPeer::Verdict::kRetryCounts:
       return std::nullopt;

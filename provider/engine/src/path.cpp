@@ -42,6 +42,9 @@ class Engine::Path final : public wire::Path {
   std::optional<Reading> reading() noexcept override {
     return engine_.links_.peers().reading(peer_);
   }
+  TimeNs wait_of_line(Qpn own, TimeNs now) noexcept override {
+    return engine_.links_.faults().wait_of_line(own, now);
+  }
   void inquire(TimeNs now) noexcept override {
     if (engine_.has_failed() || !engine_.reports_.must_ask(address(), qpn_, now)) return;
     engine_.host_.ask_about(address(), qpn_);

@@ -109,6 +109,14 @@ class Lines(Case):
             said = running.communicate(timeout=60)[0]
             self.assertRegex(said, r"^lost \d+ reordered 0\n$", link)
 
+    def test_a_slow_line_is_no_silence_of_the_peer(self):
+        """6 messages of 64 KiB take two seconds. No retry is left after 50 ms."""
+        for link in LINKS:
+            for words in ("--rate", "200kB", "--data"), ("--inject", "rate=200kB qp=client:1"):
+                self.fault("--clear")
+                self.fault(*words)
+                self.all_is_well(self.exchange(link, "-t", 12, "-r", 2, "-b", "write", 6, 65536), 6)
+
     def test_both_links_cut_at_the_same_packet(self):
         seen = set()
         for run in range(5):

@@ -18,6 +18,7 @@ class KnownPath final : public wire::Path {
  public:
   std::uint32_t capacity_packets(std::size_t) noexcept override { return 64; }
   std::optional<Reading> reading() noexcept override { return read; }
+  TimeNs wait_of_line(Qpn, TimeNs) noexcept override { return line; }
   void inquire(TimeNs) noexcept override { ++inquiries; }
   PeerReport report(TimeNs since) noexcept override {
     asked_since = since;
@@ -25,6 +26,7 @@ class KnownPath final : public wire::Path {
   }
 
   std::optional<Reading> read;
+  TimeNs line = 0;    // how long slow lines still take
   PeerReport answer;  // what the peer's process is said to do
   int inquiries = 0;
   TimeNs asked_since = 0;
@@ -91,6 +93,15 @@ TEST_F(RetriesTest, WhoHasNotReadYetIsExcusedUntilNow) {
   path_->read = {200, 99};
   now_ += kInterval;
   EXPECT_EQ(excuse(), TimeNs{0});
+}
+
+TEST_F(RetriesTest, NoAnswerIsExpectedToWhatWaitsForALine) {
+  path_->line = 30'000'000;
+  EXPECT_EQ(excuse(), path_->line);
+  path_->line = 60'000'000'000;
+  EXPECT_EQ(excuse(), Retries::kPauseOfLine);
+  path_->line = 0;
+  EXPECT_EQ(excuse(), std::nullopt);
 }
 
 TEST_F(RetriesTest, WhoIsStoppedIsExcusedForAWhileAndHasAllRetries) {

@@ -22,6 +22,8 @@ class Retries {
   // How long a stopped process is left alone: no probe goes to it, and the emulator is not asked
   // about it. Packets to it only lie there.
   static constexpr TimeNs kPauseOfStopped = 100'000'000;
+  // How long a line is waited for, at most, until it is asked again: it may get another speed.
+  static constexpr TimeNs kPauseOfLine = 1'000'000'000;
 
   explicit Retries(queue::Endpoint& endpoint) : endpoint_(endpoint) {}
 
@@ -50,8 +52,8 @@ class Retries {
   // Returns what is known about the peer's process. A thread that was woken late has had no
   // occasion to ask before, so it asks now.
   [[gnu::cold]] PeerReport report_on_peer(const AnswerTimer& timer, TimeNs now);
-  // Returns for how long from now on no answer is expected, if the peer was kept from answering: no
-  // retry counts. Returns nothing if a retry counts.
+  // Returns for how long from now on no answer is expected, if the peer was kept from answering, or
+  // if not all has left yet: no retry counts. Returns nothing if a retry counts.
   [[gnu::cold]] std::optional<TimeNs> excuse(const PeerReport& peer, const AnswerTimer& timer,
                                              TimeNs now);
   // Tells the program about a silence that does not end, since with timeout 0 no retry counts.

@@ -77,6 +77,8 @@ class Path {
   virtual Room room(TimeNs /*now*/) noexcept { return Room::kUnknown; }
   // Returns nothing if the path cannot tell.
   virtual std::optional<Reading> reading() noexcept { return {}; }
+  // Returns how long until slow lines (injected faults) have carried what the own queue pair sent.
+  virtual TimeNs wait_of_line(Qpn /*own*/, TimeNs /*now*/) noexcept { return 0; }
   // Asks what has become of the peer's process. It returns at once; report() tells the answer
   // later.
   virtual void inquire(TimeNs /*now*/) noexcept {}
