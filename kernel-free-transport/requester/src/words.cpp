@@ -248,6 +248,17 @@ void explain_silence(Endpoint& endpoint, const Silence& silence, const PeerRepor
         endpoint.peer.value(), address.c_str(), silence.missing.value(), silence.answered->value());
     return;
   }
+  if (const std::uint64_t refused = endpoint.port->send_failures.read(); refused != 0) {
+    queue::blame(
+        endpoint,
+        "no answer from the peer (QPN 0x%06x at %s) to PSN 0x%06x after %u retries of %llu "
+        "ms: the system has refused to send %llu packets of this process "
+        "(udp_send_failures): does the interface's MTU still carry packets with path_mtu "
+        "%u, and is there a route?",
+        endpoint.peer.value(), address.c_str(), silence.missing.value(), unsigned{silence.retries},
+        milliseconds(silence.interval), static_cast<unsigned long long>(refused), endpoint.mtu);
+    return;
+  }
   queue::blame(endpoint,
                "no answer from the peer (QPN 0x%06x at %s) to PSN 0x%06x after %u retries of %llu "
                "ms: is it alive, in RTR or RTS, and are both sides' PSNs, QPNs and addresses "

@@ -309,6 +309,15 @@ class Unreachable(PuppetCase):
         self.until(lambda: self.moved(before).get("udp_send_failures") == 3, f"{self.moved(before)}")
         self.assertEqual(self.files("counters")["port_xmit_discards"], discards + 3)
 
+    def test_a_connection_that_ends_for_it(self):
+        """It ends as if the peer were silent, but the reason is on this side."""
+        sender = self.start("rc", VERBENA_LOG="explain")
+        self.assertEqual(sender.do("connect", gid="0" * 20 + "ffff" + "c0000201", qpn=77, timeout=10, retries=1), "ok")
+        sender.do("send")
+        self.assertEqual(sender.do("poll"), RETRY_EXCEEDED)
+        self.until(lambda: "after 1 retries" in sender.said(), sender.said())
+        self.assertRegex(sender.said(), r"the system has refused to send [1-9]\d* packets .*MTU .*path_mtu \d+, .*route\?")
+
 
 class Drops(PuppetCase):
     """Packets made by hand cause each reason for a drop."""
