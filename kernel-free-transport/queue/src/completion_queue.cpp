@@ -109,6 +109,9 @@ void CompletionQueue::consume(std::size_t count, Completion& kept) noexcept {
   left_.clear();
   head_ += taken;
   count_ -= taken;
+  if (!purged_.empty()) [[unlikely]] {
+    for (const std::uint32_t qpn : std::exchange(purged_, {})) drop_all_of(qpn, 0);
+  }
   count_hint_.publish(count_);
 }
 
@@ -143,8 +146,18 @@ bool CompletionQueue::resize(std::uint32_t capacity) {
 
 void CompletionQueue::purge(std::uint32_t qpn) noexcept {
   const Guard guard(lock_);
-  std::uint32_t kept = peeked_;
-  for (std::uint32_t i = peeked_; i < count_; ++i) {
+  drop_all_of(qpn, peeked_);
+  count_hint_.publish(count_);
+  if (peeked_ == 0) return;
+  try {
+    purged_.push_back(qpn);
+  } catch (const std::bad_alloc&) {  // those that the reader has seen and leaves will stay
+  }
+}
+
+void CompletionQueue::drop_all_of(std::uint32_t qpn, std::uint32_t from) noexcept {
+  std::uint32_t kept = from;
+  for (std::uint32_t i = from; i < count_; ++i) {
     const Completion& c = ring_[slot(head_ + i)];
     if (c.qpn != qpn) {
       ring_[slot(head_ + kept++)] = c;
@@ -154,7 +167,6 @@ void CompletionQueue::purge(std::uint32_t qpn) noexcept {
   }
   if (kept != count_) arming_.cut(head_, head_ + kept);
   count_ = kept;
-  count_hint_.publish(count_);
 }
 
 std::uint32_t CompletionQueue::open_account() {

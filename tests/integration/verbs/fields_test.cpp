@@ -207,5 +207,20 @@ TEST_F(Fields, OfATaggedMessageHaveItsTag) {
   expect_at(kFar, "tagged");
 }
 
+// The program destroys a queue pair when it has taken the first of its completions.
+TEST_F(Fields, OfADestroyedQueuePairComeNoMore) {
+  connect_plain(IBV_QPT_RC);
+  for (std::uint64_t id = 1; id <= 3; ++id) receive(right_, id);
+  for (int i = 0; i < 3; ++i) post(left_, request());
+  for (int i = 0; i < 3; ++i) next(sends_);
+  ibv_poll_cq_attr attr{};
+  ASSERT_EQ(ibv_start_poll(receives_, &attr), 0);
+  EXPECT_EQ(receives_->wr_id, 1u);
+  for (ibv_qp* qp : qps_) EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  qps_.clear();
+  ibv_end_poll(receives_);
+  expect_nothing(receives_);
+}
+
 }  // namespace
 }  // namespace verbs_test

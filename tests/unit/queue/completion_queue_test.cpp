@@ -387,6 +387,18 @@ TEST_F(Peeking, OutlastsGrowthAndPurging) {
   EXPECT_EQ(poll(3), (Ids{2, 4, 6}));
 }
 
+// A destroyed queue pair has no completions any more.
+TEST_F(Peeking, WhatItLeavesOfAPurgedQueuePairGoes) {
+  for (std::uint64_t id = 1; id <= 6; ++id) push(id, static_cast<std::uint32_t>(id % 2));
+  EXPECT_EQ(peek(4), (Ids{1, 2, 3, 4}));
+  cq_.purge(1);
+  EXPECT_EQ(ids(seen_), (Ids{1, 2, 3, 4}));
+  consume(1);
+  EXPECT_EQ(poll(3), (Ids{2, 4, 6}));
+  push(7, 1);  // a queue pair may get the number later
+  EXPECT_EQ(poll(1), (Ids{7}));
+}
+
 // The completions that the reader looks at do not move, however often others come round the ring.
 TEST_F(Peeking, KeepsWhatItSeesWhileOthersFillAndPoll) {
   std::uint64_t next = 1;

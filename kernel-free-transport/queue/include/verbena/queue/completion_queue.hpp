@@ -110,8 +110,8 @@ class CompletionQueue {
 
   // Returns false if the queue holds more completions than the new capacity.
   bool resize(std::uint32_t capacity);
-  // Removes the completions of a destroyed queue pair, except those that the reader has seen.
-  // Removed completions count as polled.
+  // Removes the completions of a destroyed queue pair. Those that the reader has seen go when it is
+  // done, if it leaves them. Removed completions count as polled.
   void purge(std::uint32_t qpn) noexcept;
 
   // Opens an account for a work queue that completes here, and returns the number that its
@@ -151,6 +151,8 @@ class CompletionQueue {
   }
   void disown_locked(std::uint32_t account) noexcept;
   void move_peeked_up(std::uint32_t taken) noexcept;
+  // Drops all completions of the queue pair from the one at head_ + `from` on.
+  void drop_all_of(std::uint32_t qpn, std::uint32_t from) noexcept;
   std::size_t slot(std::uint64_t position) const { return position & mask_; }
   // Counts a completion that the reader has seen, once.
   void count_polled(const Completion& seen) noexcept {
@@ -165,10 +167,11 @@ class CompletionQueue {
   std::uint32_t capacity_;
   std::uint64_t head_ = 0;  // position of the oldest completion
   std::uint32_t count_ = 0;
-  std::uint32_t peeked_ = 0;     // completions at the head that the reader has seen
-  std::uint32_t peek_lost_ = 0;  // seen completions that an overrun has removed
-  std::span<Completion> seen_;   // all seen completions, in place
-  bool reads_ring_ = false;      // `seen_` is in `ring_`, else in one of `left_`
+  std::uint32_t peeked_ = 0;           // completions at the head that the reader has seen
+  std::uint32_t peek_lost_ = 0;        // seen completions that an overrun has removed
+  std::span<Completion> seen_;         // all seen completions, in place
+  std::vector<std::uint32_t> purged_;  // queue pairs whose completions go when the reader is done
+  bool reads_ring_ = false;            // `seen_` is in `ring_`, else in one of `left_`
   std::vector<std::vector<Completion>> left_;
   Published<std::uint32_t> count_hint_{0};
   EventArming arming_;
