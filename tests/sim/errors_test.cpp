@@ -52,6 +52,39 @@ void lose_what_left_sends(Scene& s, const bool* meanwhile = nullptr) {
   };
 }
 
+// The region goes between two batches. The first packet that is missing then may be of the second
+// request, and the probe for the first one fails as well.
+TEST(Errors, AProbeWhoseBuffersAreGoneEndsTheQueuePair) {
+  for (std::uint32_t packets = 1; packets <= 64; ++packets) {
+    Scene s;
+    // The window is more than a batch, which does not end with a packet that requests an ACK.
+    s.pair.world.faults().receive_capacity = 256;
+    s.pair.world.faults().merged = 1'000'000;
+    s.pair.world.faults().merged_most = 3 * 256;
+    s.left.to_state(qp::State::kReset);
+    s.right.to_state(qp::State::kReset);
+    s.pair.connect();
+    const std::uint32_t key = register_again(s.left, s.left.source, 0);
+    s.pair.world.filter = [&, gone = false](const Node& from,
+                                            std::span<const std::uint8_t>) mutable {
+      if (&from == &s.pair.a && !std::exchange(gone, true)) {
+        EXPECT_TRUE(s.pair.a.device().memory().deregister(key).ok());
+      }
+      return &from == &s.pair.a;  // no answer comes any more
+    };
+    s.left.to_state(qp::State::kSqd);  // so that all are sent at once
+    for (std::uint64_t id = 1; id <= 3; ++id) {
+      Request r = s.left.write(id, id == 1 ? packets * 256 : Peer::kMemory, s.right);
+      r.buffers[0].key = key;
+      s.left.post(std::move(r));
+    }
+    s.left.to_state(qp::State::kRts);
+    EXPECT_TRUE(s.pair.run_until([&] { return s.left.sends.size() == 3; })) << packets;
+    EXPECT_EQ(s.left.state(), qp::State::kError) << packets;
+    expect_sends(s.left, 0, Status::kLocalProtection, 3);
+  }
+}
+
 // An XRC receiver has no completion queue that would tell its owner.
 TEST(Errors, ARequestForAnXrcSrqThatDoesNotExistIsAnEventAtItsReceiver) {
   PeerOptions sender, receiver;

@@ -96,7 +96,10 @@ class QueuePair {
   enum class Left : std::uint8_t { kNothing, kAnswers, kRequests };
   Left poll_transmit(wire::TxBatch& out, TimeNs now);
   // Sets the ACK request in the batch's last request, because no more requests follow for now.
-  void request_ack(wire::TxBatch& out) { requester_.request_ack(out); }
+  void request_ack(wire::TxBatch& out) {
+    requester_.request_ack(out);
+    settle();
+  }
   // The batch was sent, but memory that it borrowed was gone (TxBatch::first_gone): the operation
   // that needed that memory fails.
   [[gnu::cold]] void note_gone(const wire::TxBatch& sent);
