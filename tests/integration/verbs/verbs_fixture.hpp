@@ -96,14 +96,17 @@ class Verbs : public testing::Test {
     ibv_qp* qp = ibv_create_qp(pd_, &init);
     if (qp == nullptr) return nullptr;
     qps_.push_back(qp);
+    to_init(qp, shape.type, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+    return qp;
+  }
+  void to_init(ibv_qp* qp, ibv_qp_type type, unsigned access) {
     ibv_qp_attr a{};
     a.qp_state = IBV_QPS_INIT;
     a.port_num = 1;
     a.qkey = kQkey;
-    a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-    const int last = shape.type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+    a.qp_access_flags = access;
+    const int last = type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
     EXPECT_EQ(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | last), 0);
-    return qp;
   }
   void to_rtr(ibv_qp* qp, const ibv_qp* peer, const Shape& shape = {}) {
     ibv_qp_attr a{};
