@@ -47,6 +47,7 @@ void Retries::tell_of_silence(const SendPsns& psns, const AnswerTimer& timer,
   silence.interval = timer.retry_interval();
   // This is 0 if the peer had read what lay there: then a retry counted for that just now.
   silence.taken_nothing = now - peer_.counted_at();
+  silence.refused = endpoint_.port->send_failures.read() - refused_before_;
   if (psns.una() == psns.first()) silence.answered = foreign_answer_;
   explain_silence(endpoint_, silence, peer);
 }

@@ -164,7 +164,9 @@ void explain_nak(Endpoint& endpoint, const SendQueue& queue, wire::NakCode code)
                : ": do the peer's qp_access_flags, its receives' sizes, both ends' path_mtu and "
                  "max_rd_atomic allow it?";
   } else if (code == wire::NakCode::kRemoteOperational) {
-    hint = ": it could not write into its own receive, or its memory is gone";
+    hint =
+        ": it could not write into its own receive, its memory is gone, or its completion queue is "
+        "full";
   }
   queue::blame(endpoint, "the peer 0x%06x refused %s with wr_id %" PRIu64 "%s with NAK %s%s",
                endpoint.peer.value(), to_string(entry.opcode).data(), entry.id, target.c_str(),
@@ -248,15 +250,16 @@ void explain_silence(Endpoint& endpoint, const Silence& silence, const PeerRepor
         endpoint.peer.value(), address.c_str(), silence.missing.value(), silence.answered->value());
     return;
   }
-  if (const std::uint64_t refused = endpoint.port->send_failures.read(); refused != 0) {
+  if (silence.refused != 0) {
     queue::blame(
         endpoint,
         "no answer from the peer (QPN 0x%06x at %s) to PSN 0x%06x after %u retries of %llu "
-        "ms: the system has refused to send %llu packets of this process "
+        "ms: meanwhile the system has refused to send %llu packets of this process "
         "(udp_send_failures): does the interface's MTU still carry packets with path_mtu "
         "%u, and is there a route?",
         endpoint.peer.value(), address.c_str(), silence.missing.value(), unsigned{silence.retries},
-        milliseconds(silence.interval), static_cast<unsigned long long>(refused), endpoint.mtu);
+        milliseconds(silence.interval), static_cast<unsigned long long>(silence.refused),
+        endpoint.mtu);
     return;
   }
   queue::blame(endpoint,

@@ -40,6 +40,8 @@ struct Silence {
   TimeNs taken_nothing = 0;  // how long the peer has taken nothing; 0: it has taken all
   // The PSN of an answer to what was never sent, if nothing was acknowledged at all.
   std::optional<Psn> answered;
+  std::uint64_t refused =
+      0;  // packets of the process that the system has refused since the first retry
 };
 [[gnu::cold]] void explain_silence(queue::Endpoint& endpoint, const Silence& silence,
                                    const PeerReport& peer);

@@ -316,7 +316,7 @@ class Unreachable(PuppetCase):
         sender.do("send")
         self.assertEqual(sender.do("poll"), RETRY_EXCEEDED)
         self.until(lambda: "after 1 retries" in sender.said(), sender.said())
-        self.assertRegex(sender.said(), r"the system has refused to send [1-9]\d* packets .*MTU .*path_mtu \d+, .*route\?")
+        self.assertRegex(sender.said(), r"meanwhile the system has refused to send [1-9]\d* packets .*MTU .*path_mtu \d+, .*route\?")
 
 
 class Drops(PuppetCase):

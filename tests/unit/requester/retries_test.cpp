@@ -95,6 +95,23 @@ TEST_F(RetriesTest, WhoHasNotReadYetIsExcusedUntilNow) {
   EXPECT_EQ(excuse(), TimeNs{0});
 }
 
+TEST_F(RetriesTest, OnlyPacketsThatWereRefusedMeanwhileAreBlamed) {
+  const auto tell = [this](std::uint64_t refused_before, std::uint64_t meanwhile) {
+    sink_.said.clear();
+    retries_.renew();
+    endpoint_.port->send_failures.add(refused_before);
+    retries_.use_one();
+    endpoint_.port->send_failures.add(meanwhile);
+    EXPECT_EQ(excuse(), std::nullopt);
+    retries_.use_one();
+    tell_of_silence();
+  };
+  tell(5, 0);
+  EXPECT_TRUE(says("is it alive")) << sink_.said;
+  tell(5, 2);
+  EXPECT_TRUE(says("meanwhile the system has refused to send 2 packets")) << sink_.said;
+}
+
 TEST_F(RetriesTest, NoAnswerIsExpectedToWhatWaitsForALine) {
   path_->line = 30'000'000;
   EXPECT_EQ(excuse(), path_->line);

@@ -85,9 +85,9 @@ struct AccessRequest {
   DomainId domain = 0;
   std::uint64_t address = 0;
   std::uint64_t length = 0;
-  std::uint32_t need = 0;      // Access bits that must all be granted
-  std::uint32_t qpn = kAnyQp;  // the accessing queue pair (type 2 windows belong to one)
-  bool at_any_address = false;
+  std::uint32_t need = 0;       // Access bits that must all be granted
+  std::uint32_t qpn = kAnyQp;   // the accessing queue pair (type 2 windows belong to one)
+  bool at_any_address = false;  // the whole region is meant: the address need not lie in it
 };
 
 class Registry {

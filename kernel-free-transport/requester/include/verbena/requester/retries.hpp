@@ -40,6 +40,7 @@ class Retries {
   // Returns false if no retry is left.
   bool use_one() {
     if (left_ == 0) return false;
+    if (left_ == count_) refused_before_ = endpoint_.port->send_failures.read();
     --left_;
     return true;
   }
@@ -71,6 +72,7 @@ class Retries {
   queue::Endpoint& endpoint_;
   SilentPeer peer_;
   std::optional<Psn> foreign_answer_;  // the PSN of the last one in this connection
+  std::uint64_t refused_before_ = 0;   // packets that the system refused before the first retry
   std::uint8_t count_ = 0;
   std::uint8_t left_ = 0;
 };
